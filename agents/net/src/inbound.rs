@@ -232,10 +232,7 @@ impl Inbound {
         };
         match self.ask_role(peer, protocol, length, stream).await {
             Ok(Some(answer)) => {
-                let write = async {
-                    wire::write_verdict(stream, Ok(())).await?;
-                    wire::write_frame(stream, &answer).await
-                };
+                let write = wire::write_answer(stream, &answer);
                 matches!(timeout(self.limits.transfer(answer.len()), write).await, Ok(Ok(())))
             }
             Ok(None) => false,

@@ -166,7 +166,7 @@ async fn exchange(
     limits: &Limits,
 ) -> Result<Bytes, NetError> {
     let (mut reader, mut writer) = tokio::io::split(stream);
-    let send = timeout(limits.transfer(body.len()), wire::write_frame(&mut writer, body));
+    let send = timeout(limits.transfer(body.len()), wire::write_request(&mut writer, body));
     // The send runs meanwhile, and the role may take its time.
     let first_byte = limits.transfer(body.len()) + limits.queue_wait + limits.answer;
     let receive = async {

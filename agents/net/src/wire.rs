@@ -18,6 +18,8 @@ use tokio::io::{self, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 const ACCEPTED: u8 = 0;
 /// A body is taken in pieces of at most this, so memory follows what has really arrived.
 const PIECE: usize = 1 << 20;
+/// What is written at once: a frame of yamux. Each write wakes the connection, which passes through all its protocols.
+const WRITE: usize = 16 << 10;
 
 /// What a stream is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -126,11 +128,24 @@ pub(crate) async fn read_verdict<S: AsyncRead + Unpin>(stream: &mut S) -> Result
     }
 }
 
-/// Writes a length and a body, which the caller knows to be within the limit.
-pub(crate) async fn write_frame<S: AsyncWrite + Unpin>(stream: &mut S, body: &[u8]) -> io::Result<()> {
+/// Writes a request, which the caller knows to be within the limit.
+pub(crate) async fn write_request<S: AsyncWrite + Unpin>(stream: &mut S, body: &[u8]) -> io::Result<()> {
+    write_frame(stream, &[], body).await
+}
+
+/// Writes an answer, which the caller knows to be within the limit.
+pub(crate) async fn write_answer<S: AsyncWrite + Unpin>(stream: &mut S, body: &[u8]) -> io::Result<()> {
+    write_frame(stream, &[ACCEPTED], body).await
+}
+
+/// Writes what stands before a length and a body: all of it at once where it is short.
+async fn write_frame<S: AsyncWrite + Unpin>(stream: &mut S, before: &[u8], body: &[u8]) -> io::Result<()> {
     let length = u32::try_from(body.len()).map_err(|_| io::Error::other("a frame of 4 GiB or more"))?;
-    stream.write_all(&length.to_le_bytes()).await?;
-    stream.write_all(body).await?;
+    let length = length.to_le_bytes();
+    let room = WRITE.saturating_sub(before.len() + length.len());
+    let (first, rest) = body.split_at(body.len().min(room));
+    stream.write_all(&[before, &length, first].concat()).await?;
+    stream.write_all(rest).await?;
     stream.flush().await
 }
 
@@ -200,12 +215,16 @@ mod tests {
 
     #[tokio::test]
     async fn frames_come_back_as_they_went() {
-        for size in [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE + 7] {
+        for size in [0, 1, WRITE - 4, WRITE - 3, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE + 7] {
             let body: Vec<u8> = (0..size).map(|i| (i % 251) as u8).collect();
             let mut bytes = Vec::new();
-            write_frame(&mut bytes, &body).await.unwrap();
+            write_request(&mut bytes, &body).await.unwrap();
+            write_answer(&mut bytes, &body).await.unwrap();
             bytes.extend_from_slice(b"next");
             let mut reader = bytes.as_slice();
+            let length = read_length(&mut reader, size).await.unwrap();
+            assert_eq!(read_body(&mut reader, length).await.unwrap(), body);
+            assert_eq!(read_verdict(&mut reader).await.unwrap(), Ok(()));
             let length = read_length(&mut reader, size).await.unwrap();
             assert_eq!(read_body(&mut reader, length).await.unwrap(), body);
             assert_eq!(reader, b"next");

@@ -16,7 +16,7 @@
 //! | `train`, `step` | a training step against libtorch's autograd; models in training |
 //! | `audit`, `archive` | what a validator computes to answer for an interval; what workers write down for it |
 //! | `serving` | a serving job on the loopback interface, for the rows below |
-//! | `pipeline`, `receipts`, `memory` | two workers against one; what receipts cost; what a worker holds |
+//! | `pipeline`, `receipts`, `memory` | a token through workers against none; what receipts cost; what a worker holds |
 //! | `native` | floats on several classes of devices: honest distances, cheats that are found |
 //! | `gas` | gas, from the snapshots of the contracts' tests |
 #![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
@@ -81,7 +81,7 @@ pub enum Row {
     /// Native mode, which is not provable: how far honest results of different devices are apart, and which cheats
     /// are further.
     Native,
-    /// A token through two workers against one.
+    /// A token through two workers, against the engine alone and against one worker.
     Pipeline,
     /// What receipts and vouchers cost.
     Receipts,

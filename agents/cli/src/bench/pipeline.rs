@@ -1,52 +1,124 @@
-//! What a token takes through two workers, against one worker with all layers: time that passes for the user, who
+//! What a token takes through workers, against the engine alone in this process: time that passes for the user, who
 //! carries the tensors between them over the network, here the loopback interface.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use tensorlink_graph::transformer::plan::Head;
+use tensorlink_graph::transformer::{CachedRunner, Quantized, Session, Setting, Turn, tokens};
+use tensorlink_tensor::TorchEngine;
+use tensorlink_types::TensorRoot;
 use tensorlink_user::serving::Text;
 
 use super::figure::{Figure, Goal, Unit};
 use super::serving::{Cluster, step};
-use super::subject::text;
+use super::subject::{Which, likeliest, text};
 use super::time::{median, millis};
 use super::{Measure, Row};
+use crate::device;
 
-/// Time through two workers against one.
+/// Time through two workers against the engine alone.
 const GOAL: f64 = 1.15;
-/// Turns of each, and tokens of a turn: a token of either finds the processor's caches as its own last one left them.
+/// Turns of each, and tokens of a turn: a token finds the processor's caches as the last one of its kind left them.
 const TURNS: usize = 15;
 const TURN: usize = 4;
 
 pub(super) async fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
+    let mut figures = Vec::new();
+    for which in measure.decoders() {
+        figures.extend(of(measure, which).await?);
+    }
+    Ok(figures)
+}
+
+async fn of(measure: &Measure<'_>, which: Which<'_>) -> Result<Vec<Figure>> {
     let extent = measure.extent;
-    let size = extent.size();
-    let model = measure.quantized()?;
+    let (weights, model) = tokio::task::block_in_place(|| -> Result<_> {
+        let subject = which.open(extent, device::open(Some(measure.device))?.device())?;
+        Ok((subject.name.clone(), subject.quantized(Setting::default())?))
+    })?;
+    let vocabulary = model.architecture().vocabulary;
     let (turns, lengths) = (extent.rounds(TURNS), extent.lengths());
     let longest = lengths[1] + ((turns + 1) * TURN) as u32;
+    let mut runner = tokio::task::block_in_place(|| runner(measure, &model))?;
     let one = Cluster::start(measure, &model, 1, longest).await?;
     let two = Cluster::start(measure, &model, 2, longest).await?;
     drop(model);
     let mut figures = Vec::new();
     for count in lengths {
-        let ids = text(count, size.vocabulary);
-        let (mut alone, mut both) = (Decoding::begin(&one, &ids).await?, Decoding::begin(&two, &ids).await?);
+        let ids = text(count, vocabulary);
+        let mut alone = tokio::task::block_in_place(|| Alone::begin(&mut runner, &ids))?;
+        let (mut single, mut both) = (Decoding::begin(&one, &ids).await?, Decoding::begin(&two, &ids).await?);
         // The first turn of each is not counted.
         for turn in 0..=turns {
-            alone.turn(turn > 0).await?;
+            tokio::task::block_in_place(|| alone.turn(turn > 0))?;
+            single.turn(turn > 0).await?;
             both.turn(turn > 0).await?;
         }
-        let (one, two) = (millis(median(&mut alone.times)), millis(median(&mut both.times)));
-        let what = format!("time of the token after {count} through 2 workers, against 1");
-        let figure = Figure::new(Row::Pipeline, what, (two / one, Unit::Times), Some(Goal::AtMost(GOAL)));
-        figures.push(figure.from(format!("{two:.2} ms against {one:.2}")));
+        let [alone, single, both] =
+            [&mut alone.times, &mut single.times, &mut both.times].map(|times| millis(median(times)));
+        let figure = |what: &str, (ours, theirs): (f64, f64), goal| {
+            let what = format!("{weights}: time of the token after {count} through {what}");
+            let figure = Figure::new(Row::Pipeline, what, (ours / theirs, Unit::Times), goal);
+            figure.from(format!("{ours:.2} ms against {theirs:.2}"))
+        };
+        figures.extend([
+            figure("2 workers, against the engine alone", (both, alone), Some(Goal::AtMost(GOAL))),
+            figure("1 worker, against the engine alone", (single, alone), None),
+            figure("2 workers, against 1", (both, single), None),
+        ]);
     }
     one.stop().await?;
     two.stop().await?;
     Ok(figures)
 }
 
-/// A text that goes on.
+/// All stages as one, with the head that is served.
+fn runner(measure: &Measure<'_>, model: &Quantized) -> Result<CachedRunner<TorchEngine>> {
+    let (layers, head) = (0..model.architecture().layers, Head::served(model.architecture().output));
+    let (plan, constants) = model.stage_with(layers, head, |_| TensorRoot::default())?;
+    Ok(CachedRunner::new(device::open(Some(measure.device))?, plan, &constants)?)
+}
+
+/// A text that the engine goes on with in this process.
+struct Alone<'a> {
+    runner: &'a mut CachedRunner<TorchEngine>,
+    session: Session<TorchEngine>,
+    /// The last token chosen.
+    token: u32,
+    times: Vec<Duration>,
+}
+
+impl<'a> Alone<'a> {
+    fn begin(runner: &'a mut CachedRunner<TorchEngine>, ids: &[u32]) -> Result<Self> {
+        let session = runner.session()?;
+        let mut alone = Self { runner, session, token: 0, times: Vec::new() };
+        alone.token = alone.step(ids)?;
+        Ok(alone)
+    }
+
+    fn turn(&mut self, counts: bool) -> Result<()> {
+        for _ in 0..TURN {
+            let start = Instant::now();
+            self.token = self.step(&[self.token])?;
+            if counts {
+                self.times.push(start.elapsed());
+            }
+        }
+        Ok(())
+    }
+
+    /// The likeliest token after some more.
+    fn step(&mut self, ids: &[u32]) -> Result<u32> {
+        let controls = likeliest(self.session.position(), ids.len())?;
+        let turn = Turn { session: &mut self.session, rows: &tokens(ids)?, controls: Some(&controls) };
+        let output = self.runner.advance(&mut [turn])?.pop().context("no output")?;
+        let chosen = output.mantissas().to_vec();
+        Ok(u32::try_from(*chosen.last().context("no token was chosen")?)?)
+    }
+}
+
+/// A text that workers go on with.
 struct Decoding {
     text: Text,
     /// The last token chosen.

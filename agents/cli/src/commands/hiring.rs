@@ -11,12 +11,15 @@ use cid::Cid;
 use clap::{Args, ValueEnum};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use tensorlink_graph::transformer::Setting;
+use tensorlink_node::Journal;
 use tensorlink_node::ports::chain::Parameters;
 use tensorlink_node::ports::{Call, Event};
 use tensorlink_node::price::{audit_budget, least_stake};
 use tensorlink_types::abi::{JobKind, JobTerms};
 use tensorlink_types::{Address, B256, JobId, Lane, U256};
 use tensorlink_user::hire::{Candidate, Wanted};
+use tensorlink_user::serving::ServingNote;
 use tensorlink_user::{HireError, Published, User};
 use tokio_util::sync::CancellationToken;
 
@@ -169,6 +172,13 @@ fn note_name(job: JobId) -> String {
 pub fn read_note<T: DeserializeOwned>(node: &Node, job: JobId) -> Result<T> {
     let note = node.ports.journal.read(&note_name(job))?;
     note.with_context(|| format!("this node did not post job {job}: use the data directory of the one that did"))
+}
+
+/// In how many bits a serving job is computed; none if no job of this number was posted from this data directory, or
+/// an earlier version did.
+pub fn setting(config: &Config, job: JobId) -> Result<Option<Setting>> {
+    let note: Option<ServingNote> = Journal::open(config.data_dir.join("journal"))?.read(&note_name(job))?;
+    Ok(note.and_then(|note| note.setting))
 }
 
 impl<'a> Hiring<'a> {

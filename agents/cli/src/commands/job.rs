@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
+use tensorlink_graph::transformer::Setting;
 use tensorlink_node::ports::chain::{JobState, JobView, LaneView};
 use tensorlink_node::ports::{Call, Chain};
 use tensorlink_types::abi::JobKind;
@@ -21,6 +22,9 @@ use crate::{output, watch, when};
 struct Shown {
     #[serde(flatten)]
     job: JobView,
+    /// Of a job of ours that serves: in how many bits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    setting: Option<Setting>,
     lanes: Vec<ShownLane>,
 }
 
@@ -75,8 +79,11 @@ pub async fn run(config: &Config, command: JobCommand, shutdown: CancellationTok
             Ok(())
         }
         JobCommand::Status { job } => {
-            let (_, chain) = node::chain(config, &shutdown).await?;
-            let shown = look_up(chain.as_ref(), JobId(job)).await?;
+            let (identity, chain) = node::chain(config, &shutdown).await?;
+            let mut shown = look_up(chain.as_ref(), JobId(job)).await?;
+            if shown.job.kind == JobKind::Serving && shown.job.user == identity.address() {
+                shown.setting = hiring::setting(config, JobId(job))?;
+            }
             let now = chain.head().await?.timestamp;
             output::print(config.json, &shown, || show(&shown, now))
         }
@@ -129,7 +136,7 @@ async fn look_up(chain: &dyn Chain, job: JobId) -> Result<Shown> {
             }
         }
     }
-    Ok(Shown { job: view, lanes })
+    Ok(Shown { job: view, setting: None, lanes })
 }
 
 fn line(view: &JobView) -> String {
@@ -166,6 +173,7 @@ fn times(view: &JobView, now: u64) -> Option<String> {
 fn show(shown: &Shown, now: u64) -> String {
     let mut lines = vec![line(&shown.job)];
     lines.extend(times(&shown.job, now));
+    lines.extend(shown.setting.map(|setting| format!("  computed in the setting {setting}")));
     for lane in &shown.lanes {
         let got = match &lane.got {
             Got::Claims(claims) => {

@@ -4,24 +4,26 @@ use std::ops::Range;
 
 use super::architecture::{Architecture, Output};
 use super::parameters::{Parameter, parameters};
+use super::setting::Setting;
 use crate::partition::{PartitionError, partition};
 
-/// Bytes of one parameter: matrices in 8 bits with a scale for each row, an embedding that multiplies nothing in 16
-/// with the same, everything else in 16.
-fn bytes(architecture: &Architecture, Parameter { name, rows, columns }: &Parameter) -> u64 {
+/// Bytes of one parameter: matrices in the setting's bits with a scale for each row, an embedding that multiplies
+/// nothing in 16 with the same, everything else in 16. Kernels keep nothing beside: they read weights as they lie here.
+fn bytes(architecture: &Architecture, setting: Setting, Parameter { name, rows, columns }: &Parameter) -> u64 {
     let (rows, columns) = (u64::from(*rows), u64::from(*columns));
     let elements = rows.saturating_mul(columns);
     let (embedding, scales) = (name == "embedding.tokens", rows.saturating_mul(4));
     if name.ends_with(".weight") || (embedding && architecture.output == (Output::Logits { tied: true })) {
-        elements.saturating_add(scales)
+        elements.saturating_mul(u64::from(setting.weight_bits()).div_ceil(8)).saturating_add(scales)
     } else {
         elements.saturating_mul(2).saturating_add(if embedding { scales } else { 0 })
     }
 }
 
-/// Bytes of the weights that a stage holds: those of its layers; with the first layer the embedding, with the last the
-/// output (the embedding once more if it is tied and lies in another stage). Tables and activations come on top.
-pub fn stage_bytes(architecture: &Architecture, layers: &Range<u32>) -> u64 {
+/// Bytes of the weights that a stage holds in a setting: those of its layers; with the first layer the embedding, with
+/// the last the output (the embedding once more if it is tied and lies in another stage). Tables and activations come
+/// on top.
+pub fn stage_bytes(architecture: &Architecture, setting: Setting, layers: &Range<u32>) -> u64 {
     let (first, last) = (layers.start == 0, layers.end == architecture.layers);
     let tied = architecture.output == (Output::Logits { tied: true });
     let held = |name: &str| match name.split_once('.') {
@@ -35,7 +37,7 @@ pub fn stage_bytes(architecture: &Architecture, layers: &Range<u32>) -> u64 {
     parameters(architecture)
         .iter()
         .filter(|p| held(&p.name))
-        .map(|p| bytes(architecture, p))
+        .map(|p| bytes(architecture, setting, p))
         .fold(0, u64::saturating_add)
 }
 
@@ -51,7 +53,8 @@ pub fn cut(architecture: &Architecture, stages: u16) -> Result<Vec<Range<u32>>, 
         let own = all
             .iter()
             .filter(|p| p.name.starts_with(&prefix))
-            .map(|p| bytes(architecture, p))
+            // In another setting all of them have as many bits.
+            .map(|p| bytes(architecture, Setting::default(), p))
             .fold(0, u64::saturating_add);
         let logits = matches!(architecture.output, Output::Logits { .. });
         let last = logits && layer.saturating_add(1) == architecture.layers;
@@ -76,11 +79,15 @@ mod tests {
     fn stages_hold_everything_once_and_a_tied_embedding_twice() {
         for family in FAMILIES {
             let a = describe(&Folder::new(family).config_json(), None).unwrap().architecture;
-            let all = stage_bytes(&a, &(0..2));
-            assert_eq!(all, parameters(&a).iter().map(|p| bytes(&a, p)).sum::<u64>());
-            let tied = matches!(family, Family::Gpt2 | Family::Qwen2 | Family::Gemma3);
-            let again = if tied { 16 * 8 + 16 * 4 } else { 0 };
-            assert_eq!(stage_bytes(&a, &(0..1)) + stage_bytes(&a, &(1..2)), all + again, "{family:?}");
+            for setting in Setting::ALL {
+                let stage = |layers| stage_bytes(&a, setting, &layers);
+                let all = stage(0..2);
+                assert_eq!(all, parameters(&a).iter().map(|p| bytes(&a, setting, p)).sum::<u64>());
+                let tied = matches!(family, Family::Gpt2 | Family::Qwen2 | Family::Gemma3);
+                let weight = u64::from(setting.weight_bits() / 8);
+                let again = if tied { 16 * 8 * weight + 16 * 4 } else { 0 };
+                assert_eq!(stage(0..1) + stage(1..2), all + again, "{family:?}, {setting}");
+            }
             assert_eq!(cut(&a, 2), Ok(vec![0..1, 1..2]));
             assert_eq!(cut(&a, 1).unwrap().first(), Some(&(0..2)));
             assert!(matches!(cut(&a, 3), Err(PartitionError::TooManyStages { .. })));

@@ -1,6 +1,9 @@
 //! Transformers: programs of every length, cut anywhere, give the same bits.
 
+use std::ops::Range;
+
 use tensorlink_graph::Reference;
+use tensorlink_graph::transformer::memory::stage_bytes;
 use tensorlink_graph::transformer::random::{self, Dimensions};
 use tensorlink_graph::transformer::{
     Architecture, Family, Magnitudes, Output, PlanError, Pooling, Quantized, Setting, StageRunner, parameters, tokens,
@@ -64,9 +67,13 @@ fn magnitudes_of(architecture: &Architecture, scores: f32) -> Magnitudes {
 }
 
 pub(crate) fn quantized(architecture: Architecture) -> Quantized {
+    quantized_in(architecture, Setting::default())
+}
+
+fn quantized_in(architecture: Architecture, setting: Setting) -> Quantized {
     let weights = random::weights(&architecture, 5).unwrap();
     let seen = magnitudes(&architecture);
-    Quantized::new(architecture, Setting::default(), &weights, &seen).unwrap()
+    Quantized::new(architecture, setting, &weights, &seen).unwrap()
 }
 
 /// Runs a text through stages cut after these layers.
@@ -79,6 +86,32 @@ pub(crate) fn run(model: &Quantized, cuts: &[u32], text: &[u32]) -> Tensor {
         start = end;
     }
     x
+}
+
+/// Of what a stage holds, the weights and their scales; the rest are tables.
+fn weights_of(model: &Quantized, layers: Range<u32>) -> u64 {
+    let names = parameters(model.architecture());
+    let weight = |name: &str| {
+        let rest = names.iter().filter_map(|parameter| name.strip_prefix(parameter.name.as_str()));
+        rest.into_iter().any(|rest| rest.is_empty() || rest == ".scale" || rest.starts_with(".part"))
+    };
+    let (plan, _) = model.stage(layers, |_| TensorRoot::default()).unwrap();
+    plan.constants().iter().filter(|slot| weight(&slot.name)).map(|slot| slot.ty.byte_len()).sum()
+}
+
+#[test]
+fn a_stage_holds_as_much_as_was_foretold_in_every_setting() {
+    for architecture in architectures() {
+        for setting in Setting::ALL {
+            let model = quantized_in(architecture.clone(), setting);
+            for layers in [0..3, 0..1, 1..2, 2..3] {
+                let (held, foretold) =
+                    (weights_of(&model, layers.clone()), stage_bytes(&architecture, setting, &layers));
+                let family = architecture.family;
+                assert!(held.abs_diff(foretold) * 50 <= held, "{family:?}, {setting}, {layers:?}: {held} {foretold}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Messages between roles, all versioned by the protocol's name, all bounded. `WIRE.md` in `agents/types`
 //! describes them.
 
+mod blobs;
 pub mod frame;
 pub mod gossip;
 pub mod manifest;

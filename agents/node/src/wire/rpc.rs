@@ -88,6 +88,7 @@ pub struct Advance {
     /// Tokens of the text that were sent before these.
     pub position: u32,
     /// Rows of these tokens in each tensor that the stage receives: canonical bytes without padding.
+    #[serde(with = "super::blobs")]
     pub inputs: Vec<Vec<u8>>,
     /// Whether these are the last: the answer brings the receipt, and the worker ends the text.
     pub last: bool,
@@ -136,11 +137,12 @@ pub enum Response {
     /// To `Trace` and `State`.
     Roots(Vec<TensorRoot>),
     /// To `Output`: canonical bytes without padding.
-    Output(Vec<u8>),
+    Output(#[serde(with = "serde_bytes")] Vec<u8>),
     /// To `Advance`.
     Advanced {
         /// Rows that these tokens gave, or the whole output of a stage that gives one row a text: canonical bytes
         /// without padding.
+        #[serde(with = "serde_bytes")]
         output: Vec<u8>,
         /// To the last tokens of a text.
         receipt: Option<Receipt>,

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use cid::Cid;
 use serde::{Deserialize, Serialize};
-use tensorlink_graph::transformer::Plan;
+use tensorlink_graph::transformer::{Plan, Setting};
 use tensorlink_node::bounds::Bounds;
 use tensorlink_node::ports::{Store, StoreError};
 use tensorlink_node::wire::manifest::{
@@ -35,6 +35,9 @@ pub struct ServingNote {
     pub name: String,
     /// CID of the manifest.
     pub manifest: String,
+    /// In how many bits it is computed; notes of earlier versions do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setting: Option<Setting>,
 }
 
 /// Why a job's stages could not be read back.
@@ -73,7 +76,8 @@ pub async fn publish_serving(
     }
     let manifest = Manifest { version: MANIFEST_VERSION, name: name.to_owned(), stages, bounds: Bounds::default() };
     let manifest = store.put(serde_json::to_vec_pretty(&manifest)?.into()).await?;
-    let note = ServingNote { name: name.to_owned(), manifest: manifest.to_string() };
+    let setting = prepared.stages.first().map(|stage| stage.plan.setting());
+    let note = ServingNote { name: name.to_owned(), manifest: manifest.to_string(), setting };
     Ok(PublishedServing { manifest, programs, note })
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde::Serialize;
-use tensorlink_graph::transformer::{Architecture, ContextLimit, Output, Parameter, memory, parameters};
+use tensorlink_graph::transformer::{Architecture, ContextLimit, Output, Parameter, Setting, memory, parameters};
 
 use crate::config::Config;
 use crate::folder::ModelFolder;
@@ -23,6 +23,8 @@ pub(super) struct Shown {
     dtypes: Vec<String>,
     idle_tensors: Vec<String>,
     tokenizer_tokens: usize,
+    /// In which its integers are, or would be unless another is asked for.
+    setting: Setting,
     integer_bytes: u64,
     quantised: Option<Integers>,
     stages: Vec<Stage>,
@@ -55,17 +57,17 @@ pub(super) fn count(a: &Architecture) -> u64 {
 /// Layers, parameters, memory of each stage.
 pub(super) fn show(folder: &ModelFolder, stages: u16) -> Result<Shown> {
     let (description, a) = (folder.description(), folder.architecture());
-    let (dtypes, idle_tensors, quantised) = match folder.integers() {
+    let (dtypes, idle_tensors, quantised, setting) = match folder.integers() {
         Some(integers) => {
             let of = Integers { constants: integers.constants(), root: integers.root().to_owned() };
-            (vec!["integers".to_owned()], vec![], Some(of))
+            (vec!["integers".to_owned()], vec![], Some(of), integers.setting())
         }
         None => {
             let checkpoint = folder.checkpoint()?;
-            (checkpoint.dtypes().into_iter().collect(), checkpoint.idle().to_vec(), None)
+            (checkpoint.dtypes().into_iter().collect(), checkpoint.idle().to_vec(), None, Setting::default())
         }
     };
-    let stage = |layers: Range<u32>| Stage { integer_bytes: memory::stage_bytes(a, &layers), layers };
+    let stage = |layers: Range<u32>| Stage { integer_bytes: memory::stage_bytes(a, setting, &layers), layers };
     Ok(Shown {
         folder: folder.path().to_owned(),
         architecture: a.clone(),
@@ -77,7 +79,8 @@ pub(super) fn show(folder: &ModelFolder, stages: u16) -> Result<Shown> {
         idle_tensors,
         quantised,
         tokenizer_tokens: folder.tokenizer().len(),
-        integer_bytes: memory::stage_bytes(a, &(0..a.layers)),
+        setting,
+        integer_bytes: memory::stage_bytes(a, setting, &(0..a.layers)),
         stages: memory::cut(a, stages)?.into_iter().map(stage).collect(),
     })
 }
@@ -111,7 +114,7 @@ pub(super) fn rows(shown: &Shown) -> Vec<(&'static str, String)> {
             "parameters",
             format!("{} ({}, files of {})", shown.parameters, shown.dtypes.join(", "), mib(shown.file_bytes)),
         ),
-        ("in integers", mib(shown.integer_bytes)),
+        ("in integers", format!("{} in the setting {}", mib(shown.integer_bytes), shown.setting)),
     ];
     if let Some(local) = &a.local {
         rows.push(("window", format!("{} tokens in all but every {}th layer", local.window, local.period)));
