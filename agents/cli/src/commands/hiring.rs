@@ -177,7 +177,12 @@ pub fn read_note<T: DeserializeOwned>(node: &Node, job: JobId) -> Result<T> {
 /// In how many bits a serving job is computed; none if no job of this number was posted from this data directory, or
 /// an earlier version did.
 pub fn setting(config: &Config, job: JobId) -> Result<Option<Setting>> {
-    let note: Option<ServingNote> = Journal::open(config.data_dir.join("journal"))?.read(&note_name(job))?;
+    let folder = config.data_dir.join("journal");
+    // Who only asks has no folder made for it.
+    if !folder.is_dir() {
+        return Ok(None);
+    }
+    let note: Option<ServingNote> = Journal::open(folder)?.read(&note_name(job))?;
     Ok(note.and_then(|note| note.setting))
 }
 

@@ -82,6 +82,12 @@ async fn a_model_is_served_and_paid_for_token_by_token() {
     assert_ne!(other, id, "no number of a text is used twice");
     assert_eq!(serving.receipts(&id).await, receipts, "receipts outlive the gateway");
 
+    let job = serving.job.to_string();
+    for (who, told) in [(USER, true), (VALIDATOR, false)] {
+        let status = network.ok(who, &["job", "status", &job]).await.stdout;
+        assert_eq!(status.contains("computed in the setting standard"), told, "who posted it knows:\n{status}");
+    }
+
     let paid = settled(&network, &serving).await;
     let least = u32::try_from(tokens).unwrap() + 2 * first["tokens"].as_u64().unwrap() as u32;
     assert_eq!(paid.iter().map(|(worker, ..)| *worker).collect::<Vec<_>>().len(), 2, "{paid:?}");
