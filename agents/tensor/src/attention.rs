@@ -173,7 +173,8 @@ impl Attention {
             let a = View { first: start * width + head * key.depth, rows, width: key.depth, stride: width };
             let b = View { first: head / key.share * key.depth, rows: seen, width: key.depth, stride: key.stride };
             let (a, b) = ((a, key.depth), (b, key.depth));
-            let batch = Batch { count: together, a, b, share: key.share, out: (rows * seen, seen) }.gathered();
+            let batch =
+                Batch { count: together, a, b, share: key.share, out: (rows * seen, seen) }.gathered(dispatch.threads);
             let into = SliceMut::I16(&mut scores);
             dispatch.multiply_into(self.own, (query, key.operand), &batch, &Rescaled(self.scores), into)?;
             for (i, scores) in scores.chunks_exact_mut(seen).enumerate() {
@@ -183,7 +184,8 @@ impl Attention {
             let (row, first) = (value.depth * value.stride, head / value.share * value.depth * value.stride);
             let b = View { first, rows: value.depth, width: seen, stride: value.stride };
             let (a, b) = ((View::whole(rows, seen), rows * seen), (b, row));
-            let batch = Batch { count: together, a, b, share: value.share, out: (value.depth, mixed_width) }.gathered();
+            let batch = Batch { count: together, a, b, share: value.share, out: (value.depth, mixed_width) }
+                .gathered(dispatch.threads);
             let into = SliceMut::from(&mut out[head * value.depth..]);
             dispatch.multiply_into(self.own, (probabilities, value.operand), &batch, &Rescaled(self.mixed), into)?;
         }

@@ -82,7 +82,10 @@ pub async fn run(config: &Config, command: JobCommand, shutdown: CancellationTok
             let (identity, chain) = node::chain(config, &shutdown).await?;
             let mut shown = look_up(chain.as_ref(), JobId(job)).await?;
             if shown.job.kind == JobKind::Serving && shown.job.user == identity.address() {
-                shown.setting = hiring::setting(config, JobId(job))?;
+                // What the chain says is shown all the same.
+                shown.setting = hiring::setting(config, JobId(job))
+                    .inspect_err(|error| tracing::warn!("what was noted of job {job} cannot be read: {error:#}"))
+                    .unwrap_or_default();
             }
             let now = chain.head().await?.timestamp;
             output::print(config.json, &shown, || show(&shown, now))

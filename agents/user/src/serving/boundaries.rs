@@ -127,7 +127,8 @@ impl Boundaries {
         !self.one || boundary < self.stages()
     }
 
-    /// Whether a stage can sign for a text after it gave its last rows. Others give nothing before they sign.
+    /// Whether a stage signs for a text after it gave its last rows, when all stages are asked to sign at once. Others
+    /// give nothing before they sign.
     pub const fn receipt_apart(&self, stage: usize) -> bool {
         self.causal && self.by_token(stage.saturating_add(1))
     }

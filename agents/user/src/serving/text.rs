@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::future::{join, join_all};
-use tensorlink_node::wire::rpc::{Advance, Receipt, Request, Response};
+use tensorlink_node::wire::rpc::Receipt;
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::tensor_root;
 use tensorlink_types::{Address, TensorRoot, TensorType};
@@ -32,8 +32,6 @@ pub(super) struct State {
     boundaries: Vec<Vec<u8>>,
     /// Rows of controls, sent to the last stage; none if it chooses no tokens.
     controls: Vec<u8>,
-    /// Roots of what crossed the boundaries, once it is whole.
-    roots: BTreeMap<usize, TensorRoot>,
     seats: Vec<Seat>,
     /// Lanes that were sent rows, by stage and replica.
     touched: BTreeSet<(usize, usize)>,
@@ -50,26 +48,8 @@ pub(super) struct Fresh {
 /// Says that nobody waits for the text any more.
 pub(super) type Gone<'a> = &'a (dyn Fn() -> bool + Sync);
 
-/// What is asked of a stage.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Wanted {
-    /// Rows of a text that goes on.
-    Rows,
-    /// The last rows; the stage signs apart.
-    LastRows,
-    /// The last rows, if any are missing, and the receipt.
-    Receipt,
-}
-
-/// What a stage gave, its receipt, and roots of boundaries that are whole now.
-struct Stepped {
-    rows: Vec<u8>,
-    receipt: Option<StageReceipt>,
-    roots: Vec<(usize, TensorRoot)>,
-}
-
-/// Receipts of stages that sign while others compute.
-type Early = JoinSet<Option<(usize, Receipt)>>;
+/// What a stage gave; with the last tokens also its receipt, and the root of the whole.
+type Stepped = (Vec<u8>, Option<(StageReceipt, TensorRoot)>);
 
 /// Which lane of a stage holds the text.
 #[derive(Clone, Copy, Debug)]
@@ -85,18 +65,8 @@ impl State {
         let seat = |stage| Seat { replica: shared.first_replica(stage, number), held: 0 };
         let seats = (0..stages).map(seat).collect();
         let boundaries = vec![Vec::new(); stages.saturating_add(1)];
-        Self {
-            shared,
-            number,
-            tokens: 0,
-            delivered: None,
-            boundaries,
-            controls: Vec::new(),
-            roots: BTreeMap::new(),
-            seats,
-            touched: BTreeSet::new(),
-            _place: place,
-        }
+        let (controls, touched) = (Vec::new(), BTreeSet::new());
+        Self { shared, number, tokens: 0, delivered: None, boundaries, controls, seats, touched, _place: place }
     }
 
     /// Promises the lanes that hold the text to pay it when it has `tokens` tokens.
@@ -120,83 +90,50 @@ impl State {
         self.tokens = self.tokens.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
         self.crossed(0, &fresh.tokens);
         self.controls.extend_from_slice(&fresh.controls);
-        self.roots.clear();
-        let (mut receipts, mut early) = (BTreeMap::new(), Early::new());
+        let (mut receipts, mut sent) = (BTreeMap::new(), None);
         let mut output = Vec::new();
         for stage in 0..shared.boundaries.stages() {
-            let apart = shared.boundaries.receipt_apart(stage);
             // Who ends a text has no rows for a stage that has given all of its own.
+            let apart = shared.boundaries.receipt_apart(stage);
             if apart && count == 0 {
                 continue;
             }
-            // The last stage to compute signs at once: there is nobody whose work its signing could go beside.
-            let before = apart && stage.saturating_add(1) < shared.boundaries.stages();
-            let wanted = match (last, before) {
-                (false, _) => Wanted::Rows,
-                (true, true) => Wanted::LastRows,
-                (true, false) => Wanted::Receipt,
-            };
-            let Stepped { rows, receipt, roots } = self.stage(stage, wanted, gone).await?;
-            self.crossed(stage.saturating_add(1), &rows);
-            output = rows;
-            self.roots.extend(roots);
-            receipts.extend(receipt.map(|receipt| (stage, receipt)));
-            if wanted == Wanted::LastRows {
-                early.spawn(self.early(stage));
-            }
+            let root = if last && !apart { Some(sent.map_or_else(|| self.root(stage), Ok)?) } else { None };
+            let (given, signed) = self.stage(stage, root, gone).await?;
+            self.crossed(stage.saturating_add(1), &given);
+            output = given;
+            sent = signed.map(|(receipt, got)| {
+                receipts.insert(stage, receipt);
+                got
+            });
         }
         if last {
-            self.sign(&mut receipts, early, gone).await?;
+            self.sign(&mut receipts, gone).await?;
             self.deliver(receipts.into_values().collect()).await?;
         }
         Ok(output)
     }
 
-    /// Asks the lane of a stage that has given all its rows to sign, while the next stage computes. Whatever else comes
-    /// of it, the stage is asked again in the end, by who can send it what it has lost.
-    fn early(&self, stage: usize) -> impl Future<Output = Option<(usize, Receipt)>> + Send + use<> {
-        let (shared, text, position) = (Arc::clone(&self.shared), self.number, self.tokens);
-        let replica = self.seats.get(stage).map(|seat| seat.replica);
-        async move {
-            let lane = shared.lane(stage, replica?)?;
-            // No rows of the one tensor that a stage before the last receives.
-            let inputs = vec![Vec::new()];
-            let question = Advance { lane: lane.lane, text, position, inputs, last: true };
-            match lane.ask(&shared.ports, &Request::Advance(question)).await {
-                Ok(Response::Advanced { receipt, .. }) => receipt.map(|receipt| (stage, receipt)),
-                _ => None,
-            }
-        }
-    }
-
     /// Asks the stages that have not signed for the text, all at once, and checks what they sign.
-    async fn sign(
-        &mut self,
-        receipts: &mut BTreeMap<usize, StageReceipt>,
-        mut early: Early,
-        gone: Gone<'_>,
-    ) -> Result<(), TextError> {
-        let mut signed: BTreeMap<usize, Receipt> = BTreeMap::new();
-        while let Some(one) = early.join_next().await {
-            signed.extend(one.ok().flatten());
-        }
+    async fn sign(&mut self, receipts: &mut BTreeMap<usize, StageReceipt>, gone: Gone<'_>) -> Result<(), TextError> {
         let missing: Vec<usize> =
             (0..self.shared.boundaries.stages()).filter(|stage| !receipts.contains_key(stage)).collect();
-        let asked = join_all(missing.iter().map(|stage| self.ending(*stage, signed.remove(stage))));
+        let asked = join_all(missing.iter().map(|stage| self.ending(*stage)));
         // Hashed here while they hash there.
         let roots = |stage: &usize| Ok((self.root(*stage)?, self.root(stage.saturating_add(1))?));
         let hashed = async { missing.iter().map(roots).collect::<Result<Vec<_>, TextError>>() };
         let (answers, roots) = join(asked, hashed).await;
         let signed = missing.into_iter().zip(answers).zip(roots?).map(|((stage, answer), roots)| {
-            (stage, answer.and_then(|(lane, receipt)| self.signed(stage, lane, roots, receipt)))
+            let receipt = answer.and_then(|(lane, receipt)| self.signed(stage, lane, roots, receipt));
+            (stage, roots.0, receipt)
         });
-        for (stage, receipt) in signed.collect::<Vec<_>>() {
+        for (stage, sent, receipt) in signed.collect::<Vec<_>>() {
             let receipt = match receipt {
                 Ok(receipt) => receipt,
                 Err(fault) => {
                     self.fails(stage, &fault);
-                    let Stepped { receipt, .. } = self.stage(stage, Wanted::Receipt, gone).await?;
-                    receipt.ok_or(TextError::Closed)?
+                    let (_, signed) = self.stage(stage, Some(sent), gone).await?;
+                    signed.ok_or(TextError::Closed)?.0
                 }
             };
             receipts.insert(stage, receipt);
@@ -220,9 +157,6 @@ impl State {
 
     /// Root of the whole tensor on a boundary that we filled ourselves or checked before.
     fn root(&self, boundary: usize) -> Result<TensorRoot, TextError> {
-        if let Some(known) = self.roots.get(&boundary) {
-            return Ok(*known);
-        }
         let ty = self.shared.boundaries.ty(boundary, self.tokens)?.ok_or(TextError::Closed)?;
         Tensor::from_bytes(ty, self.rows(boundary)).map(|tensor| tensor_root(&tensor)).map_err(|_| TextError::Closed)
     }
@@ -251,7 +185,7 @@ impl State {
     }
 
     /// Brings the text forward in one stage, by the lane that holds it or another replica.
-    async fn stage(&mut self, stage: usize, wanted: Wanted, gone: Gone<'_>) -> Result<Stepped, TextError> {
+    async fn stage(&mut self, stage: usize, sent: Option<TensorRoot>, gone: Gone<'_>) -> Result<Stepped, TextError> {
         let shared = Arc::clone(&self.shared);
         let mut faults: Vec<(Address, LaneFault)> = Vec::new();
         let replicas = shared.replicas(stage);
@@ -262,7 +196,7 @@ impl State {
             let Some(seat) = self.seats.get(stage).copied() else { break };
             let Some(lane) = shared.lane(stage, seat.replica) else { break };
             self.touched.insert((stage, seat.replica));
-            match self.in_lane(lane, (stage, seat.held), wanted).await {
+            match self.in_lane(lane, (stage, seat.held), sent).await {
                 Ok(done) => {
                     let tokens = self.tokens;
                     self.seats.iter_mut().skip(stage).take(1).for_each(|seat| seat.held = tokens);
@@ -308,46 +242,38 @@ impl State {
         Ok((task, ty))
     }
 
-    /// What a lane gives. A receipt is checked, and entered in the lane's account.
+    /// What a lane gives. With the root of what was `sent` it is the last, and its receipt is entered in the
+    /// lane's account.
     async fn in_lane(
         &self,
         lane: &LaneClient,
         (stage, held): (usize, u32),
-        wanted: Wanted,
+        sent: Option<TensorRoot>,
     ) -> Result<Stepped, LaneFault> {
         let (ports, boundaries, out) = (&self.shared.ports, &self.shared.boundaries, stage.saturating_add(1));
-        let (task, ty) = self.task(stage, wanted == Wanted::Receipt)?;
+        let (task, ty) = self.task(stage, sent.is_some())?;
         // Before anything is computed that could not be paid.
         lane.account().promise(self.number, self.tokens, self.shared.most)?;
-        let advancing = lane.advance(ports, task, held);
-        // Hashed here while the lane computes: what it was sent is whole with the last tokens.
-        let hashing = async { (wanted != Wanted::Rows).then(|| self.root(stage)).transpose() };
-        let (given, sent) = join(advancing, hashing).await;
-        let (Given { rows, receipt }, sent) = (given?, sent.map_err(|_| LaneFault::OffTopic)?);
-        let mut roots: Vec<_> = sent.map(|sent| (stage, sent)).into_iter().collect();
-        let (Wanted::Receipt, Some(sent)) = (wanted, sent) else {
+        let Some(sent) = sent else {
+            let rows = lane.advance(ports, task, held).await?.rows;
             if let Some(fresh) = rows.len().checked_div(task.known.1).and_then(|rows| u32::try_from(rows).ok())
                 && let Some(ty) = boundaries.ty(out, fresh).ok().flatten()
             {
                 self.check(stage, ty, &rows)?;
             }
-            return Ok(Stepped { rows, receipt: None, roots });
+            return Ok((rows, None));
         };
+        let Given { rows, receipt } = lane.advance(ports, task, held).await?;
         let whole = self.check(stage, ty, &[task.known.0, &rows].concat())?;
         let got = tensor_root(&whole);
         let receipt = self.signed(stage, lane, (sent, got), receipt.ok_or(ReceiptFault::Absent)?)?;
-        roots.push((out, got));
-        Ok(Stepped { rows, receipt: Some(receipt), roots })
+        Ok((rows, Some((receipt, got))))
     }
 
-    /// What the lane that holds the text in a stage signs for it, all of whose rows are known: what it has signed
-    /// already, or what it is asked for now.
-    async fn ending(&self, stage: usize, signed: Option<Receipt>) -> Result<(&LaneClient, Receipt), LaneFault> {
+    /// What the lane that holds the text in a stage signs for it, all of whose rows are known.
+    async fn ending(&self, stage: usize) -> Result<(&LaneClient, Receipt), LaneFault> {
         let seat = self.seats.get(stage).ok_or(LaneFault::OffTopic)?;
         let lane = self.shared.lane(stage, seat.replica).ok_or(LaneFault::OffTopic)?;
-        if let Some(receipt) = signed {
-            return Ok((lane, receipt));
-        }
         let (task, _) = self.task(stage, true)?;
         let Given { receipt, .. } = lane.advance(&self.shared.ports, task, seat.held).await?;
         Ok((lane, receipt.ok_or(ReceiptFault::Absent)?))

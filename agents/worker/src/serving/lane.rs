@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use cid::Cid;
 use tensorlink_graph::transformer::CacheEngine;
 use tensorlink_node::blocking;
 use tensorlink_node::ports::{Clock, Ports, StoreError};
@@ -12,9 +11,9 @@ use tensorlink_node::serving::ServingShard;
 use tensorlink_node::wire::rpc::{Advance, Receipt, Response};
 use tensorlink_num::{Tensor, TensorError};
 use tensorlink_proof::commit::{Crossed, SignatureError, receipt, tensor_root};
-use tensorlink_types::{Lane, TensorRoot, TypeError};
+use tensorlink_types::{Lane, TypeError};
 use thiserror::Error;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::book::{Book, EnterError, Entry, Signed};
@@ -46,15 +45,6 @@ pub enum ReceiptError {
     /// We could not sign.
     #[error(transparent)]
     Sign(#[from] SignatureError),
-}
-
-/// Of what a text received, and of its controls where a stage takes them.
-type Roots = (TensorRoot, Option<TensorRoot>);
-
-/// What a text received, on disk.
-struct Kept {
-    inputs: Cid,
-    roots: Roots,
 }
 
 /// A lane that serves.
@@ -145,10 +135,9 @@ impl ServingLane {
         let places = (self.waiting.0.try_acquire(), self.waiting.1.try_acquire_many(kib));
         let (Ok(_place), Ok(_room)) = places else { return Response::Busy };
         let text = step.text;
-        let (done, kept) = self.compute(step).await;
-        match done {
+        match self.thread.advance(step).await {
             Done::Rows(output) => Response::Advanced { output, receipt: None },
-            Done::Ended(output, ended) => match self.receipt(text, ended, kept).await {
+            Done::Ended(output, ended) => match self.receipt(text, ended).await {
                 Ok(receipt) => Response::Advanced { output, receipt: Some(receipt) },
                 Err(error) => Response::Declined(error.to_string()),
             },
@@ -220,82 +209,39 @@ impl ServingLane {
         }
     }
 
-    /// Computes a step. What came for a text that is whole with it is kept for auditors meanwhile.
-    async fn compute(&self, step: Step) -> (Done, Option<Kept>) {
-        if !step.last || step.position > 0 || self.book.of_text(step.text).is_some() {
-            return (self.thread.advance(step).await, None);
-        }
-        let (tokens, received, controls) = (step.tokens, step.rows.clone(), step.controls.clone());
-        let (taken_up, told) = oneshot::channel();
-        let keeping = async {
-            // What is refused leaves nothing on disk.
-            told.await.ok()?;
-            let kept = self.keep(tokens, received, controls).await;
-            kept.inspect_err(|error| tracing::debug!(%error, "a text is not kept yet")).ok()
-        };
-        tokio::join!(self.thread.advance_telling(step, Some(taken_up)), keeping)
-    }
-
-    /// Puts what a text received on disk, and hashes it.
-    async fn keep(&self, tokens: u32, received: Vec<u8>, controls: Vec<u8>) -> Result<Kept, ReceiptError> {
+    /// Signs for a text that has ended, once everything that an auditor may ask for is on disk.
+    async fn receipt(&self, number: u32, text: Text) -> Result<Receipt, ReceiptError> {
+        let (lane, shard, ports, tokens) = (self.lane, self.shard.clone(), self.ports.clone(), text.tokens);
+        let Text { received, controls, given, .. } = text;
         let at = received.len();
         let inputs = Bytes::from([received, controls].concat());
-        let (shard, bytes) = (self.shard.clone(), inputs.clone());
-        let hashing = blocking(move || {
-            let (received, controls) = bytes.split_at_checked(at).unwrap_or_default();
-            roots(&shard, tokens, received, controls)
-        });
-        // The user waits for both, and neither for the other.
-        let storing = async { Ok(self.ports.store.put(inputs).await?) };
-        let (roots, inputs) = tokio::try_join!(hashing, storing)?;
-        Ok(Kept { inputs, roots })
-    }
-
-    /// Signs for a text that has ended, once everything that an auditor may ask for is on disk.
-    async fn receipt(&self, number: u32, text: Text, kept: Option<Kept>) -> Result<Receipt, ReceiptError> {
-        let (lane, ports, tokens) = (self.lane, self.ports.clone(), text.tokens);
-        let Text { received, controls, given, .. } = text;
-        let signing = move |(from_previous, from_next): Roots, to_next: TensorRoot| {
+        let bytes = inputs.clone();
+        let signing = move || {
+            let received = Tensor::from_bytes(shard.received(tokens)?, bytes.get(..at).unwrap_or_default())?;
+            let controls = match shard.controls(tokens)? {
+                Some(ty) => Some(Tensor::from_bytes(ty, bytes.get(at..).unwrap_or_default())?),
+                None => None,
+            };
+            let given = Tensor::from_bytes(shard.given(tokens)?, &given)?;
+            let (from_previous, to_next) = (tensor_root(&received), tensor_root(&given));
+            let from_next = controls.as_ref().map(tensor_root);
             let (claim, logs) = receipt(lane, number, &Crossed { from_previous, from_next, to_next });
             let signature = ports.identity.sign(ports.contracts.claim_id(&claim).0)?.to_vec();
             Ok::<_, ReceiptError>(Receipt { claim, logs: logs.roots(), tokens, signature })
         };
-        let shard = self.shard.clone();
-        let giving = move || Ok(tensor_root(&Tensor::from_bytes(shard.given(tokens)?, &given)?));
         // A text that is sent again gets the receipt that it has.
         if let Some(known) = self.book.of_text(number) {
-            let shard = self.shard.clone();
-            let again = move || signing(roots(&shard, tokens, &received, &controls)?, giving()?);
-            let receipt = blocking(again).await?;
+            let receipt = blocking(signing).await?;
             self.again.fetch_add(tokens.into(), Ordering::Relaxed);
             let same = known.claim == receipt.claim;
             return if same { Ok(known) } else { Err(EnterError::OtherText(number).into()) };
         }
-        let keeping = async {
-            match kept {
-                // An older text of the same rows may have been forgotten meanwhile, and its file with it.
-                Some(kept) if self.ports.store.has(&kept.inputs).await? => Ok(kept),
-                _ => self.keep(tokens, received, controls).await,
-            }
-        };
-        let (Kept { inputs, roots }, to_next) = tokio::try_join!(keeping, blocking(giving))?;
+        // The user waits for both, and neither for the other.
+        let storing = async { Ok(self.ports.store.put(inputs).await?.to_string()) };
+        let (receipt, inputs) = tokio::try_join!(blocking(signing), storing)?;
         let book = self.book.clone();
-        let entering = move || {
-            let receipt = signing(roots, to_next)?;
-            Ok(book.enter(Entry { receipt, inputs: inputs.to_string() })?)
-        };
-        blocking(entering).await
+        Ok(blocking(move || book.enter(Entry { receipt, inputs })).await?)
     }
-}
-
-/// Roots of what a text of `tokens` tokens received, and of its controls on a stage that takes them.
-fn roots(shard: &ServingShard, tokens: u32, received: &[u8], controls: &[u8]) -> Result<Roots, ReceiptError> {
-    let received = Tensor::from_bytes(shard.received(tokens)?, received)?;
-    let controls = match shard.controls(tokens)? {
-        Some(ty) => Some(tensor_root(&Tensor::from_bytes(ty, controls)?)),
-        None => None,
-    };
-    Ok((tensor_root(&received), controls))
 }
 
 /// Takes a voucher of the job's user.

@@ -71,11 +71,8 @@ pub enum Done {
     Refused(String),
 }
 
-/// Told once a step was found good and is about to be computed.
-pub type TakenUp = oneshot::Sender<()>;
-
 enum Message {
-    Step(Step, oneshot::Sender<Done>, Option<TakenUp>),
+    Step(Step, oneshot::Sender<Done>),
     Forget(u32),
 }
 
@@ -137,13 +134,8 @@ impl LaneThread {
 
     /// Computes a step.
     pub async fn advance(&self, step: Step) -> Done {
-        self.advance_telling(step, None).await
-    }
-
-    /// Computes a step, and tells when that begins.
-    pub async fn advance_telling(&self, step: Step, taken_up: Option<TakenUp>) -> Done {
         let (reply, done) = oneshot::channel();
-        match self.messages.try_send(Message::Step(step, reply, taken_up)) {
+        match self.messages.try_send(Message::Step(step, reply)) {
             Err(mpsc::error::TrySendError::Full(_)) => return Done::Busy,
             Err(mpsc::error::TrySendError::Closed(_)) => return stopped(),
             Ok(()) => {}
@@ -224,7 +216,7 @@ impl<R: Runner> Desk<R> {
         let mut numbers = HashSet::new();
         for message in messages {
             let text = match &message {
-                Message::Step(step, ..) => step.text,
+                Message::Step(step, _) => step.text,
                 Message::Forget(text) => *text,
             };
             if !numbers.insert(text) {
@@ -239,15 +231,9 @@ impl<R: Runner> Desk<R> {
                     self.count();
                 }
                 // The user may have left meanwhile; it will send this again.
-                Message::Step(_, reply, _) if reply.is_closed() => {}
-                Message::Step(step, reply, taken_up) => match self.take(&step, now) {
-                    Ok(()) => {
-                        taken.push((step, reply));
-                        if let Some(taken_up) = taken_up {
-                            // Who asked may have left.
-                            let _ = taken_up.send(());
-                        }
-                    }
+                Message::Step(_, reply) if reply.is_closed() => {}
+                Message::Step(step, reply) => match self.take(&step, now) {
+                    Ok(()) => taken.push((step, reply)),
                     Err(done) => drop(reply.send(done)),
                 },
             }

@@ -42,10 +42,11 @@ impl Batch {
         Self { count: 1, a: (a, 0), b: (View::whole(n, k), 0), share: 1, out: (m * n, n) }
     }
 
-    /// The same products, where they are of one row each: those that have the same `b` are rows of one product.
-    pub(crate) const fn gathered(self) -> Self {
+    /// The same products, where they are of one row each: those that have the same `b` are rows of one product. As they
+    /// are, if that left some of so many threads nothing to do.
+    pub(crate) const fn gathered(self, threads: usize) -> Self {
         let (a, step) = self.a;
-        if a.rows != 1 {
+        if a.rows != 1 || !self.count.is_multiple_of(self.share) || self.count / self.share < threads {
             return self;
         }
         Self {
