@@ -53,7 +53,7 @@ fn every_row_has_figures_and_each_figure_its_verdict() {
         ("train", 6),
         // Of its two precisions as many pairs as the machine has classes.
         ("native", native),
-        ("pipeline", 2),
+        ("pipeline", 6),
         ("receipts", 6),
         ("memory", 1),
     ] {
