@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
-use tensorlink_num::{OpError, Tensor};
+use tensorlink_num::{OpError, Tensor, philox};
 use tensorlink_types::program::ConstantSlot;
-use tensorlink_types::{Operator, Program, Segment, Source, StateSlot, TensorRoot, TensorType, TypeError};
+use tensorlink_types::{JobKey, Operator, Program, Segment, Source, StateSlot, TensorRoot, TensorType, TypeError};
 use thiserror::Error;
 
 use crate::exponents::Exponents;
@@ -30,6 +30,20 @@ pub struct TrainingSet {
     pub features: Tensor,
     /// `[rows]`, classes from 0, exponent 0.
     pub labels: Tensor,
+}
+
+impl TrainingSet {
+    /// Mantissas of the features and of the labels of the rows that a step draws (rule N-24), so many of them.
+    pub fn drawn(&self, job_key: &JobKey, step: u32, count: u32) -> [Vec<i64>; 2] {
+        let population = self.features.ty().dims().first().map_or(0, |rows| u64::from(*rows));
+        let rows = |tensor: &Tensor| {
+            let width = tensor.ty().elements().checked_div(population).unwrap_or_default();
+            let first = |row| philox::draw_below(job_key, row, step, population).saturating_mul(width);
+            let row = |row| (first(row)..first(row).saturating_add(width)).filter_map(|at| tensor.get(at));
+            (0..count).flat_map(row).collect()
+        };
+        [rows(&self.features), rows(&self.labels)]
+    }
 }
 
 /// A stage's program with what a worker needs to run it.

@@ -24,7 +24,6 @@ use tensorlink_graph::step::float::FloatState;
 use tensorlink_graph::step::language::Recipe;
 use tensorlink_graph::transformer::Architecture;
 use tensorlink_graph::{CheckedProgram, LocalPipeline, Schedule, Stage};
-use tensorlink_num::philox;
 use tensorlink_tensor::float::{FloatTraining, Precision};
 use tensorlink_tensor::{Device, TorchEngine};
 use tensorlink_user::{Draft, Prepared};
@@ -78,17 +77,11 @@ impl<'a> Run<'a> {
     /// By libtorch's autograd.
     fn floats(mut self, draft: &Draft) -> Result<()> {
         let (architecture, recipe) = language(draft)?;
-        let training = &draft.data.training;
-        let ids = [&training.features, &training.labels].map(|ids| ids.mantissas().to_vec());
-        let (rows, tokens) = (training.features.ty().rows(), recipe.tokens as usize);
+        let tokens = recipe.tokens as usize;
         let mut model = begin(architecture, recipe, &draft.training.state)?;
         self.begin(self.held_out.loss(&model)?);
         for step in 0..self.steps {
-            let drawn = |s| philox::draw_below(&job_key(self.seed), s, step, rows) as usize;
-            let [features, labels] = ids.each_ref().map(|ids| -> Vec<i64> {
-                let rows = (0..recipe.sequences).map(drawn);
-                rows.flat_map(|row| ids.iter().skip(row * tokens).take(tokens).copied()).collect()
-            });
+            let [features, labels] = draft.data.training.drawn(&job_key(self.seed), step, recipe.sequences);
             let loss = model.step(&features, &labels, tokens, step)?;
             self.take(step, loss, |held_out| held_out.loss(&model))?;
         }

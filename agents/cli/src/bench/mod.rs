@@ -9,6 +9,7 @@
 //! | [`figure`], `table` | a figure and its goal; its line |
 //! | `time` | racing two things on a busy machine |
 //! | `subject` | what is measured: decoders with random weights, and a trained one |
+//! | `alone` | the engine alone, which goes on with a text |
 //! | `model`, `logits` | accuracy: of folders, over sentences; of decoders, over text that goes on |
 //! | `passages` | pieces of a long text |
 //! | `prefill`, `decode`, `floats` | a whole text, and one more token, against libtorch's floats |
@@ -21,6 +22,7 @@
 //! | `gas` | gas, from the snapshots of the contracts' tests |
 #![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
 
+mod alone;
 mod archive;
 mod audit;
 mod decode;

@@ -3,16 +3,15 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
-use tensorlink_graph::transformer::plan::Head;
-use tensorlink_graph::transformer::{CachedRunner, Quantized, Session, Setting, Turn, tokens};
+use anyhow::Result;
+use tensorlink_graph::transformer::{CachedRunner, Session, Setting};
 use tensorlink_tensor::TorchEngine;
-use tensorlink_types::TensorRoot;
 use tensorlink_user::serving::Text;
 
+use super::alone::{choose, choosing};
 use super::figure::{Figure, Goal, Unit};
 use super::serving::{Cluster, step};
-use super::subject::{Which, likeliest, text};
+use super::subject::{Which, text};
 use super::time::{median, millis};
 use super::{Measure, Row};
 use crate::device;
@@ -33,14 +32,16 @@ pub(super) async fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
 
 async fn of(measure: &Measure<'_>, which: Which<'_>) -> Result<Vec<Figure>> {
     let extent = measure.extent;
-    let (weights, model) = tokio::task::block_in_place(|| -> Result<_> {
-        let subject = which.open(extent, device::open(Some(measure.device))?.device())?;
-        Ok((subject.name.clone(), subject.quantized(Setting::default())?))
+    let engine = device::open(Some(measure.device))?;
+    let (weights, model, mut runner) = tokio::task::block_in_place(|| -> Result<_> {
+        let subject = which.open(extent, engine.device())?;
+        let model = subject.quantized(Setting::default())?;
+        let runner = choosing(engine, &model)?;
+        Ok((subject.name, model, runner))
     })?;
     let vocabulary = model.architecture().vocabulary;
     let (turns, lengths) = (extent.rounds(TURNS), extent.lengths());
     let longest = lengths[1] + ((turns + 1) * TURN) as u32;
-    let mut runner = tokio::task::block_in_place(|| runner(measure, &model))?;
     let one = Cluster::start(measure, &model, 1, longest).await?;
     let two = Cluster::start(measure, &model, 2, longest).await?;
     drop(model);
@@ -73,13 +74,6 @@ async fn of(measure: &Measure<'_>, which: Which<'_>) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// All stages as one, with the head that is served.
-fn runner(measure: &Measure<'_>, model: &Quantized) -> Result<CachedRunner<TorchEngine>> {
-    let (layers, head) = (0..model.architecture().layers, Head::served(model.architecture().output));
-    let (plan, constants) = model.stage_with(layers, head, |_| TensorRoot::default())?;
-    Ok(CachedRunner::new(device::open(Some(measure.device))?, plan, &constants)?)
-}
-
 /// A text that the engine goes on with in this process.
 struct Alone<'a> {
     runner: &'a mut CachedRunner<TorchEngine>,
@@ -93,28 +87,19 @@ impl<'a> Alone<'a> {
     fn begin(runner: &'a mut CachedRunner<TorchEngine>, ids: &[u32]) -> Result<Self> {
         let session = runner.session()?;
         let mut alone = Self { runner, session, token: 0, times: Vec::new() };
-        alone.token = alone.step(ids)?;
+        alone.token = choose(alone.runner, &mut alone.session, ids)?;
         Ok(alone)
     }
 
     fn turn(&mut self, counts: bool) -> Result<()> {
         for _ in 0..TURN {
             let start = Instant::now();
-            self.token = self.step(&[self.token])?;
+            self.token = choose(self.runner, &mut self.session, &[self.token])?;
             if counts {
                 self.times.push(start.elapsed());
             }
         }
         Ok(())
-    }
-
-    /// The likeliest token after some more.
-    fn step(&mut self, ids: &[u32]) -> Result<u32> {
-        let controls = likeliest(self.session.position(), ids.len())?;
-        let turn = Turn { session: &mut self.session, rows: &tokens(ids)?, controls: Some(&controls) };
-        let output = self.runner.advance(&mut [turn])?.pop().context("no output")?;
-        let chosen = output.mantissas().to_vec();
-        Ok(u32::try_from(*chosen.last().context("no token was chosen")?)?)
     }
 }
 

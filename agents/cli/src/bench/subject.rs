@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use tensorlink_graph::transformer::choice::{SamplingParams, controls};
 use tensorlink_graph::transformer::random::{self, Dimensions};
 use tensorlink_graph::transformer::{Architecture, Magnitudes, Output, Quantized, Setting, Weights};
@@ -155,4 +155,10 @@ pub(super) fn likeliest(position: u32, count: usize) -> Result<Tensor> {
         *last = Some(SamplingParams::default());
     }
     Ok(controls(position, &choices)?)
+}
+
+/// The last token that was chosen.
+pub(super) fn chosen(output: &Tensor) -> Result<u32> {
+    let tokens = output.mantissas().to_vec();
+    Ok(u32::try_from(*tokens.last().context("no token was chosen")?)?)
 }

@@ -4,8 +4,7 @@ use tensorlink_graph::calibrate::job_key;
 use tensorlink_graph::data::text::Text;
 use tensorlink_graph::model::Decoder;
 use tensorlink_graph::model::language::Origin;
-use tensorlink_graph::{Dataset, LanguageModel, Training, TrainingSet, evaluate};
-use tensorlink_num::philox;
+use tensorlink_graph::{Dataset, LanguageModel, Training, evaluate};
 use tensorlink_tensor::float::{FloatTraining, Precision};
 use tensorlink_tensor::{Device, TorchEngine};
 use tensorlink_types::JobKey;
@@ -68,17 +67,12 @@ impl Subject for Decoded {
         let recipe = model.recipe(model.sequences());
         let architecture = decoder(&model)?.architecture(self.characters());
         let mut float = FloatTraining::new(&architecture, &recipe, &training.state, (Device::Cpu, precision))?;
-        let ids = |set: &TrainingSet| (set.features.mantissas().to_vec(), set.labels.mantissas().to_vec());
-        let ((features, labels), held_out) = (ids(&self.data.training), ids(&self.data.held_out));
+        let held_out = [&self.data.held_out.features, &self.data.held_out.labels].map(|ids| ids.mantissas().to_vec());
         let mut progress = Progress::new(way, model.steps());
         for step in 0..model.steps() {
-            let drawn = |s| philox::draw_below(&self.key, s, step, self.rows().into()) as usize;
-            let batch = |ids: &[i64]| -> Vec<i64> {
-                let rows = (0..model.sequences()).map(drawn);
-                rows.flat_map(|row| ids.iter().skip(row * tokens).take(tokens).copied()).collect()
-            };
-            let loss = float.step(&batch(&features), &batch(&labels), tokens, step)?;
-            progress.take(step, loss, || Ok(float.loss(&held_out.0, &held_out.1, tokens)?))?;
+            let [features, labels] = self.data.training.drawn(&self.key, step, model.sequences());
+            let loss = float.step(&features, &labels, tokens, step)?;
+            progress.take(step, loss, || Ok(float.loss(&held_out[0], &held_out[1], tokens)?))?;
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use tensorlink_graph::{
     CheckedProgram, Engine, LanguageModel, LocalPipeline, Model, Reference, Schedule, Stage, Table, Training,
     TrainingSet, init,
 };
-use tensorlink_num::{StepContext, Tensor, philox};
+use tensorlink_num::{StepContext, Tensor};
 use tensorlink_tensor::float::{FloatError, FloatRun, FloatTraining, Precision};
 use tensorlink_tensor::{Device, TorchEngine};
 use tensorlink_types::TensorRoot;
@@ -67,19 +67,15 @@ fn check(architecture: &Architecture) {
 /// Losses of steps that both ways of floats agree on.
 fn losses(architecture: &Architecture, way: [&str; 2]) -> Vec<f64> {
     let (_, training, data) = begun_by(architecture, way);
-    let (features, labels) = (data.features.mantissas().to_vec(), data.labels.mantissas().to_vec());
     let floats = float_data(&data);
     let (mut state, (_, recipe)) = (training.state.clone(), training.language().unwrap());
     let mut torch = FloatTraining::new(architecture, recipe, &state, (Device::Cpu, Precision::F32)).unwrap();
     let mut losses = Vec::new();
     for step in 0..STEPS {
         let context = StepContext { job_key: job_key(1), step };
-        let drawn = |s| philox::draw_below(&context.job_key, s, step, rows(&data).into()) as usize;
-        let batch = |ids: &[i64]| -> Vec<i64> {
-            (0..SEQUENCES).map(drawn).flat_map(|row| ids[row * TOKENS..(row + 1) * TOKENS].to_vec()).collect()
-        };
+        let [features, labels] = data.drawn(&context.job_key, step, SEQUENCES);
         let values = Values::compute(&training.graph, &floats, &state, &context);
-        let loss = torch.step(&batch(&features), &batch(&labels), TOKENS, step).unwrap();
+        let loss = torch.step(&features, &labels, TOKENS, step).unwrap();
         assert!((loss / values.loss() - 1.0).abs() < 1e-4, "step {step}: {loss} against {}", values.loss());
         state = values.next_state();
         losses.push(loss);

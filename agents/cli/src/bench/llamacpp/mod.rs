@@ -18,16 +18,14 @@ use std::time::Duration;
 use anyhow::Result;
 use tempfile::NamedTempFile;
 use tensorlink_graph::compare::Comparison;
-use tensorlink_graph::transformer::plan::Head;
-use tensorlink_graph::transformer::{CachedRunner, Session, Setting, Turn, tokens};
-use tensorlink_num::Tensor;
+use tensorlink_graph::transformer::{CachedRunner, Session, Setting};
 use tensorlink_tensor::TorchEngine;
-use tensorlink_types::TensorRoot;
 
 use self::peer::Peer;
+use super::alone::{choose, choosing};
 use super::figure::{Figure, Unit};
 use super::passages;
-use super::subject::{Subject, Which, likeliest, text};
+use super::subject::{Subject, Which, text};
 use super::time::{median, once};
 use super::{Measure, Row};
 use crate::device;
@@ -69,15 +67,12 @@ fn of(measure: &Measure<'_>, which: Which<'_>) -> Result<Vec<Figure>> {
         }
         figures.extend(accuracy(&subject, file.path(), path)?);
     }
-    let (plan, constants) = {
-        let model = subject.quantized(Setting::default())?;
-        model.stage_with(0..model.architecture().layers, Head::Choice, |_| TensorRoot::default())?
-    };
+    let model = subject.quantized(Setting::default())?;
     let (name, vocabulary) = (subject.name.clone(), subject.architecture.vocabulary);
     let context = subject.architecture.context.min(CONTEXT);
     drop(subject);
-    let mut runner = CachedRunner::new(engine, plan, &constants)?;
-    drop(constants);
+    let mut runner = choosing(engine, &model)?;
+    drop(model);
     for (weights, path) in peers {
         let mut race =
             Race { name: &name, weights, peer: Peer::start(&path, context)?, runner: &mut runner, vocabulary };
@@ -166,16 +161,7 @@ impl Race<'_> {
 
 /// Time of the likeliest token after some more.
 fn timed(runner: &mut CachedRunner<TorchEngine>, session: &mut Session<TorchEngine>, ids: &[u32]) -> Result<Duration> {
-    let mut chosen = Ok(Vec::new());
+    let mut chosen = Ok(0);
     let took = once(|| chosen = choose(runner, session, ids));
     chosen.map(|_| took)
-}
-
-fn choose(
-    runner: &mut CachedRunner<TorchEngine>,
-    session: &mut Session<TorchEngine>,
-    ids: &[u32],
-) -> Result<Vec<Tensor>> {
-    let (rows, controls) = (tokens(ids)?, likeliest(session.position(), ids.len())?);
-    Ok(runner.advance(&mut [Turn { session, rows: &rows, controls: Some(&controls) }])?)
 }

@@ -21,7 +21,7 @@ use super::job::{self, JOB, Job};
 use super::ledger::Ledger;
 use super::process::{self, Memory};
 use super::worker::{DISK, READY, config};
-use crate::bench::subject::likeliest;
+use crate::bench::subject::{chosen, likeliest};
 use crate::bench::{Measure, own_command};
 use crate::node::Node;
 
@@ -161,7 +161,5 @@ pub(crate) async fn step(text: &mut Text, tokens: &[u32], last: bool) -> Result<
     let start = Instant::now();
     let step = text.advance(tokens, Some(&controls), last).await?;
     let took = start.elapsed();
-    let chosen = step.output.mantissas().to_vec();
-    let chosen = chosen.last().context("no token was chosen")?;
-    Ok((u32::try_from(*chosen)?, took))
+    Ok((chosen(&step.output)?, took))
 }

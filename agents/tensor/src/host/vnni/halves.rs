@@ -3,10 +3,10 @@
 //! `a = 256·high + low`, where only the high half has a sign, and each product is one `vpdpbusd` for a vector of `b`.
 //! That multiplies bytes without sign by bytes with one, so of the high half's product an operand is lifted by 128:
 //!
-//! - many rows of `a` are lifted when they are packed, `Σhigh·b = Σ(high + 128)·b − 128·Σb`: the sums of `b`'s rows are
-//!   few products among many;
-//! - a few rows read `b` once, and `b` is lifted on the way, `Σhigh·b = Σhigh·(b + 128) − 128·Σhigh`: the sums of `a`'s
-//!   rows are known beforehand.
+//! - many rows of `a` are lifted when they are packed, `Σhigh·b = Σ(high + 128)·b − 128·Σb`: the sums of `b`'s rows
+//!   are few products among many;
+//! - a few rows read `b` once, and `b` is lifted on the way, `Σhigh·b = Σhigh·(b + 128) − 128·Σhigh`: the sums of
+//!   `a`'s rows are known beforehand.
 //!
 //! No lane overflows: 4096 products of a byte without sign by one with a sign stay below 2^27.
 
@@ -20,7 +20,7 @@ use super::super::block::Element;
 use super::finish::Finish;
 use super::matrix::Matrix;
 use super::pack::{LANES, Lanes, WORD, pack};
-use super::product::{NR, PACKED_ROWS, STREAMS, ahead};
+use super::product::{NR, PACKED_ROWS, ahead};
 use super::tile::{Bytes, Dot, Slices, dots, load, save, sums_of, tile};
 
 /// Rows of a tile, each with two sums.
@@ -142,20 +142,13 @@ impl Halves<'_> {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
     fn stream<T: Element>(&self, finish: &impl Finish, out: &mut [T], stride: usize) {
         let Rows { halves, biases } = Rows::new(&self.a);
-        let width = self.b.width;
+        let (width, ahead) = (self.b.width, ahead(&self.b));
         let mut lanes = [[_mm512_setzero_si512(); LANES]; 2];
         for first in (0..self.b.rows).step_by(LANES) {
-            let columns = LANES.min(self.b.rows - first);
-            // The last columns repeat one, so that there are as many as everywhere.
-            let mut b = [self.b.row(first); LANES];
-            for (i, b) in b.iter_mut().enumerate() {
-                *b = self.b.row(first + i.min(columns - 1));
-            }
+            let (columns, b) = (LANES.min(self.b.rows - first), self.b.sixteen(first));
             for (i, bias) in biases.iter().enumerate() {
                 let (high, low) = halves[2 * i * width..][..2 * width].split_at(width);
-                for (stream, b) in (0..columns).step_by(STREAMS).zip(b.as_chunks::<STREAMS>().0) {
-                    dots::<HighAndLow, 2, STREAMS>([high, low], b, ahead(&self.b), &mut lanes, stream);
-                }
+                dots::<HighAndLow, 2>([high, low], (&b, columns), ahead, &mut lanes);
                 let [high, low] = &lanes;
                 let high = _mm512_sub_epi32(sums_of(high), _mm512_set1_epi32(*bias));
                 self.finish((i, first), [high, sums_of(low)], finish, &mut out[i * stride + first..][..columns]);

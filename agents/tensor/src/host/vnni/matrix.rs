@@ -1,5 +1,7 @@
 //! Where the operands of products lie in memory.
 
+use super::pack::LANES;
+
 /// Rows of equal length, equally far apart, in elements of a tensor's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct View {
@@ -99,6 +101,15 @@ impl<'a> Matrix<'a> {
     /// One row.
     pub(in crate::host) fn row(&self, row: usize) -> &'a [u8] {
         &self.bytes[row * self.stride..][..self.width]
+    }
+
+    /// Sixteen rows from `first` on. The last one stands for those that are not there.
+    pub(in crate::host) fn sixteen(&self, first: usize) -> [&'a [u8]; LANES] {
+        let mut rows = [self.row(first); LANES];
+        for (i, row) in rows.iter_mut().enumerate() {
+            *row = self.row((first + i).min(self.rows - 1));
+        }
+        rows
     }
 
     /// Rows from one on, and what follows in memory.

@@ -9,14 +9,12 @@ use super::super::block::{Accumulator, Element};
 use super::finish::{Finish, widen};
 use super::matrix::Matrix;
 use super::pack::{LANES, Lanes, VECTOR, WORD, pack, split, split_row, used as used_of};
-use super::tile::{Dot, Sums, dots, empty, sums_of, tile, wide_sums_of};
+use super::tile::{Dot, STREAMS, Sums, dots, empty, sums_of, tile, wide_sums_of};
 
 /// From this many rows of `a` on, packing pays.
 pub(super) const PACKED_ROWS: usize = 12;
 /// Most panels of columns of a tile.
 pub(super) const NR: usize = 3;
-/// Rows of `b` that are read side by side when nothing is packed.
-pub(super) const STREAMS: usize = 4;
 /// Farthest ahead of reading it that `b` is fetched when nothing is packed, in bytes: what the first-level cache holds.
 const AHEAD: usize = 1 << 15;
 
@@ -174,7 +172,7 @@ impl Product<'_> {
         // SAFETY: VNNI is enabled for this function.
         let bias: Vec<i64> = (0..self.a.rows).map(|row| unsafe { D::bias(self.a.row(row)) }).collect();
         for first in (0..n).step_by(LANES) {
-            let columns = LANES.min(n - first);
+            let (columns, b) = (LANES.min(n - first), self.b.sixteen(first));
             'rows: for (row, bias) in bias.iter().enumerate() {
                 let mut a = [self.a.row(row); S];
                 if S == 2 {
@@ -187,12 +185,7 @@ impl Product<'_> {
                     let range = start..width.min(start.saturating_add(stretch));
                     let a = a.map(|a| &a[range.clone()]);
                     let mut lanes = [[_mm512_setzero_si512(); LANES]; S];
-                    for stream in (0..columns).step_by(STREAMS) {
-                        // The last columns repeat one, so that there are as many as everywhere.
-                        let b: [&[u8]; STREAMS] =
-                            std::array::from_fn(|j| &self.b.row(first + (stream + j).min(columns - 1))[range.clone()]);
-                        dots::<D, S, STREAMS>(a, &b, ahead, &mut lanes, stream);
-                    }
+                    dots::<D, S>(a, (&b.map(|b| &b[range.clone()]), columns), ahead, &mut lanes);
                     if S == 1 && A::BITS == i32::BITS && width <= stretch {
                         let sums = [sums_of(&lanes[0])];
                         finish_lanes::<1, A, T>(finish, place, sums, *bias, out);

@@ -11,6 +11,9 @@ use super::super::block::Accumulator;
 use super::finish::widen;
 use super::pack::{LANES, Lanes, VECTOR, first_bytes, transpose};
 
+/// Rows of `b` that are read side by side when nothing is packed.
+pub(super) const STREAMS: usize = 4;
+
 /// One of VNNI's two dot products.
 pub(super) trait Dot {
     /// What `b`'s words are xored with.
@@ -150,22 +153,35 @@ pub(super) fn empty<const S: usize, const MR: usize, const NR: usize, A: Accumul
     }
 }
 
-/// Dot products of one row of `a` with `J` rows of `b`, all of one length: sixteen parts of each into `parts`, from
-/// place `at` on, for each slice of `a`. What lies `ahead` bytes after the rows is fetched meanwhile.
+/// Dot products of one row of `a` with the first `columns` of sixteen rows of `b`, all of one length: sixteen parts of
+/// each, for each slice of `a`. What lies `ahead` bytes after the rows is fetched meanwhile.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 #[inline]
-pub(super) fn dots<D: Slices<S>, const S: usize, const J: usize>(
+pub(super) fn dots<D: Slices<S>, const S: usize>(
     a: [&[u8]; S],
-    b: &[&[u8]; J],
+    (b, columns): (&[&[u8]; LANES], usize),
     ahead: usize,
     parts: &mut [[__m512i; LANES]; S],
-    at: usize,
 ) {
+    for (stream, b) in (0..columns).step_by(STREAMS).zip(b.as_chunks::<STREAMS>().0) {
+        let lanes = streams::<D, S>(a, b, ahead);
+        for (j, lanes) in lanes.iter().enumerate() {
+            for (parts, lanes) in parts.iter_mut().zip(lanes) {
+                parts[stream + j] = *lanes;
+            }
+        }
+    }
+}
+
+/// The same of rows that are read side by side: of each row its slices' parts.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+#[inline]
+fn streams<D: Slices<S>, const S: usize>(a: [&[u8]; S], b: &[&[u8]; STREAMS], ahead: usize) -> [[__m512i; S]; STREAMS] {
     let bytes = a[0].len();
     assert!(a.iter().all(|row| row.len() == bytes), "rows of one length");
     assert!(b.iter().all(|row| row.len() == bytes), "rows of one length");
     let zero = _mm512_setzero_si512();
-    let mut lanes = [[zero; S]; J];
+    let mut lanes = [[zero; S]; STREAMS];
     for start in (0..bytes).step_by(VECTOR) {
         // Bytes past the end read as zeros; where `b`'s are flipped, they meet the zeros of `a`.
         let mask = first_bytes(bytes - start);
@@ -184,11 +200,7 @@ pub(super) fn dots<D: Slices<S>, const S: usize, const J: usize>(
             *lanes = unsafe { D::add(*lanes, words, column) };
         }
     }
-    for (j, lanes) in lanes.iter().enumerate() {
-        for (parts, lanes) in parts.iter_mut().zip(lanes) {
-            parts[at + j] = *lanes;
-        }
-    }
+    lanes
 }
 
 /// The sum of the lanes of each of sixteen vectors, none of which leaves 32 bits.
@@ -210,13 +222,6 @@ pub(super) fn sums_of(vectors: &[__m512i; LANES]) -> __m512i {
     quarters(eights[0], eights[1])
 }
 
-/// The first quarter of `x` and its second, its third and its fourth; then of `y`: each pair's sum.
-#[target_feature(enable = "avx512f")]
-#[inline]
-fn quarters(x: __m512i, y: __m512i) -> __m512i {
-    _mm512_add_epi32(_mm512_shuffle_i32x4::<0x88>(x, y), _mm512_shuffle_i32x4::<0xdd>(x, y))
-}
-
 /// The same in 64 bits, which the sums may need.
 #[target_feature(enable = "avx512f")]
 #[inline]
@@ -228,6 +233,13 @@ pub(super) fn wide_sums_of(vectors: &[__m512i; LANES]) -> [__m512i; 2] {
         }
     }
     sums
+}
+
+/// The first quarter of `x` and its second, its third and its fourth; then of `y`: each pair's sum.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn quarters(x: __m512i, y: __m512i) -> __m512i {
+    _mm512_add_epi32(_mm512_shuffle_i32x4::<0x88>(x, y), _mm512_shuffle_i32x4::<0xdd>(x, y))
 }
 
 #[target_feature(enable = "avx512f")]
