@@ -5,7 +5,10 @@
 //! |---|---|---|
 //! | — | the worker's answer, checked ([`Account::enter`]) | entered |
 //! | entered | its text is delivered whole ([`Account::finish`]) | owed |
-//! | entered | its text fails in another lane ([`Account::withdraw`]) | void: listed, for 0 tokens |
+//! | — | the worker's list, while its text is under way here ([`Account::sync`]) | awaited |
+//! | awaited | the worker's answer | entered |
+//! | entered or awaited | its text fails in another lane ([`Account::withdraw`]) | void: listed, for 0 tokens |
+//! | — | the worker's list, of a text that nobody waits for | void |
 //! | owed or void | every earlier one is, too ([`Account::due`]) | in the voucher |
 //!
 //! An epoch is full with [`EPOCH`] receipts, or with the tokens of [`TEXTS`] texts of the greatest length. The next one
@@ -79,16 +82,25 @@ struct Entry {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum State {
+    /// The worker lists it, and its answer may be on its way. Its tokens are those that its text is promised.
+    Awaited,
     Entered,
     Owed,
     Void,
+}
+
+impl State {
+    /// Whether its text is under way.
+    const fn is_open(self) -> bool {
+        matches!(self, Self::Awaited | Self::Entered)
+    }
 }
 
 impl Entry {
     /// Tokens to pay for it.
     const fn due(&self) -> u32 {
         match self.state {
-            State::Void => 0,
+            State::Void | State::Awaited => 0,
             State::Entered | State::Owed => self.tokens,
         }
     }
@@ -107,6 +119,9 @@ pub struct Account {
     receipts: Vec<Entry>,
     /// How many of them the worker has a voucher for.
     paid: usize,
+    /// Tokens that this voucher pays, or that the epoch begins with.
+    #[serde(default)]
+    pays: u32,
     /// How many of them any voucher lists: the worker may have it though it did not say so, and takes none that
     /// lists fewer.
     signed: usize,
@@ -127,7 +142,8 @@ impl Account {
     pub fn new(longest: u32) -> Self {
         let (receipts, promised) = (Vec::new(), BTreeMap::new());
         let full = longest.saturating_mul(TEXTS);
-        Self { epoch: 1, before: 0, late: 0, receipts, paid: 0, signed: 0, latest: None, full, redeemed: 0, promised }
+        let (paid, pays, signed, latest) = (0, 0, 0, None);
+        Self { epoch: 1, before: 0, late: 0, receipts, paid, pays, signed, latest, full, redeemed: 0, promised }
     }
 
     /// Tokens since the job began, those of texts under way among them.
@@ -171,7 +187,7 @@ impl Account {
         let entry = Entry { text, receipt, tokens, state: State::Entered };
         match self.receipts.iter_mut().find(|entry| entry.receipt == receipt) {
             // The worker's list told of it before its answer came.
-            Some(known) if known.state == State::Void => *known = entry,
+            Some(known) if matches!(known.state, State::Void | State::Awaited) => *known = entry,
             Some(_) => {}
             None => self.receipts.push(entry),
         }
@@ -179,21 +195,28 @@ impl Account {
 
     /// The text is delivered: its receipt will be paid.
     pub fn finish(&mut self, text: u32) {
-        let entered = |entry: &&mut Entry| entry.text == text && entry.state == State::Entered;
-        self.receipts.iter_mut().filter(entered).for_each(|entry| entry.state = State::Owed);
+        self.promised.remove(&text);
+        for entry in self.receipts.iter_mut().filter(|entry| entry.text == text) {
+            entry.state = match entry.state {
+                State::Entered => State::Owed,
+                // The worker lists another receipt for the text than it has answered with.
+                State::Awaited => State::Void,
+                done => done,
+            };
+        }
     }
 
     /// The text was not delivered: its receipt will not be paid.
     pub fn withdraw(&mut self, text: u32) {
         self.promised.remove(&text);
-        let entered = |entry: &&mut Entry| entry.text == text && entry.state == State::Entered;
-        self.receipts.iter_mut().filter(entered).for_each(|entry| entry.state = State::Void);
+        let open = |entry: &&mut Entry| entry.text == text && entry.state.is_open();
+        self.receipts.iter_mut().filter(open).for_each(|entry| entry.state = State::Void);
     }
 
     /// What was under way when this was written is not delivered.
     pub fn withdraw_all(&mut self) {
-        let entered = |entry: &&mut Entry| entry.state == State::Entered;
-        self.receipts.iter_mut().filter(entered).for_each(|entry| entry.state = State::Void);
+        self.promised.clear();
+        self.receipts.iter_mut().filter(|entry| entry.state.is_open()).for_each(|entry| entry.state = State::Void);
     }
 
     /// Whether nothing is signed for until the lane has redeemed an epoch.
@@ -212,27 +235,33 @@ impl Account {
         last.map_or(EPOCH, |last| last.saturating_add(1)).max(self.signed)
     }
 
-    /// What is owed of this epoch and the worker has no voucher for: receipts up to the first text under way.
-    fn unpaid(&self) -> Option<std::ops::Range<usize>> {
+    /// How many receipts a voucher has to list for the worker to have all that is owed of this epoch: those up to the
+    /// first whose text is under way. None if the voucher that it has does as well; if it `asks`, it gets one also for
+    /// receipts that pay nothing.
+    fn unpaid(&self, asks: bool) -> Option<usize> {
         let room = self.room();
-        let settled = self.receipts.iter().take(room).take_while(|entry| entry.state != State::Entered).count();
+        let settled = self.receipts.iter().take(room).take_while(|entry| !entry.state.is_open()).count();
         // An answer may come late for one that a voucher lists: it is waited for.
-        let beyond = self.receipts.get(self.paid..settled).filter(|_| settled >= self.signed)?;
+        if settled < self.paid.max(self.signed) {
+            return None;
+        }
+        // By its tokens: what a voucher lists for nothing may be owed since.
+        let owed = settled > 0 && self.tokens_of(settled) > self.pays;
         // A full epoch ends even if nothing of it is owed; also one that an answer has filled which came after the
         // voucher that lists it.
-        let vain = settled < room && beyond.iter().all(|entry| entry.state == State::Void);
-        (!vain).then_some(self.paid..settled)
+        (owed || settled >= room || (asks && settled > self.paid)).then_some(settled)
     }
 
     /// Whether the worker waits for a voucher, and has to redeem an epoch first.
     pub fn waits(&self) -> bool {
-        self.is_ahead() && self.unpaid().is_some()
+        self.is_ahead() && self.unpaid(false).is_some()
     }
 
     /// The voucher that the worker should have and has not, if any: for all that is owed of this epoch, up to the first
-    /// text under way.
-    pub fn due(&mut self, lane: Lane) -> Option<Voucher> {
-        let settled = self.unpaid().filter(|_| !self.is_ahead())?.end;
+    /// text under way. A worker that `asks` gets one also for texts that came to nothing: it gives no more credit for
+    /// what no voucher lists.
+    pub fn due(&mut self, lane: Lane, asks: bool) -> Option<Voucher> {
+        let settled = self.unpaid(asks).filter(|_| !self.is_ahead())?;
         let ids: Vec<ClaimId> = self.receipts.iter().take(settled).map(|entry| entry.receipt).collect();
         let voucher = Voucher {
             job: lane.job.0,
@@ -258,7 +287,7 @@ impl Account {
         // The voucher that was taken is mostly the one for all that is settled now.
         let room = self.room();
         if let Some(count) = (self.paid..=ids.len().min(room)).rev().find(named) {
-            self.paid = count;
+            (self.paid, self.pays) = (count, voucher.tokens);
             if count >= room {
                 self.end_epoch(count, voucher.tokens);
             }
@@ -266,16 +295,19 @@ impl Account {
     }
 
     /// Takes over the worker's order: `listed` are its receipts of this epoch, each with the number of its text. What
-    /// we do not know was signed in an answer that never came.
+    /// we do not know was signed in an answer that is on its way, if its text is; else in one that never came.
     pub fn sync(&mut self, listed: &[(u32, ClaimId)]) {
         let mut ours = std::mem::take(&mut self.receipts);
         for (text, receipt) in listed {
             let known = ours.iter().position(|entry| entry.receipt == *receipt);
-            let unknown = Entry { text: *text, receipt: *receipt, tokens: 0, state: State::Void };
+            let state = if self.promised.contains_key(text) { State::Awaited } else { State::Void };
+            let unknown = Entry { text: *text, receipt: *receipt, tokens: 0, state };
             self.receipts.push(known.map_or(unknown, |place| ours.remove(place)));
         }
-        // What the worker does not list is owed all the same, and listed in vain; what is void it has dropped.
-        self.receipts.extend(ours.into_iter().filter(|entry| entry.state != State::Void));
+        // What the worker does not list is owed all the same, and listed in vain; what it does not list any more and is
+        // not owed it has dropped.
+        let kept = |entry: &Entry| matches!(entry.state, State::Entered | State::Owed);
+        self.receipts.extend(ours.into_iter().filter(kept));
     }
 
     /// What the lane has redeemed last: what is owed beyond is of the next epoch, for none is redeemed twice.
@@ -322,7 +354,7 @@ impl Account {
         self.before = tokens;
         self.receipts.drain(..count.min(self.receipts.len()));
         self.epoch = self.epoch.saturating_add(1);
-        (self.paid, self.signed) = (0, 0);
+        (self.paid, self.pays, self.signed) = (0, tokens, 0);
     }
 }
 

@@ -14,15 +14,15 @@ const PAUSE: Duration = Duration::from_secs(15);
 /// Runs until `shutdown`: abandons and pays whenever there is something to, one voucher for all texts that ended
 /// meanwhile. Begins with the last voucher of before, which a worker that has it takes no harm from.
 pub(super) async fn run(lane: Arc<LaneClient>, ports: Ports, shutdown: CancellationToken) {
-    let mut again = true;
+    let mut asks = true;
     loop {
         let told = tokio::select! {
             () = shutdown.cancelled() => return,
-            told = lane.tell(&ports, again) => told,
+            told = lane.tell(&ports, asks) => told,
         };
         let pause = match told {
             Ok(()) => {
-                again = false;
+                asks = false;
                 None
             }
             Err(error) => {
@@ -48,8 +48,8 @@ impl LaneClient {
     ///
     /// # Errors
     /// [`PayFault`].
-    pub(super) async fn tell(&self, ports: &Ports, again: bool) -> Result<(), PayFault> {
+    pub(super) async fn tell(&self, ports: &Ports, asks: bool) -> Result<(), PayFault> {
         self.tell_abandoned(ports).await;
-        self.pay(ports, again).await
+        self.pay(ports, asks).await
     }
 }

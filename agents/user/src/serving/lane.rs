@@ -107,18 +107,23 @@ impl LaneClient {
         }
     }
 
-    /// Pays what is due: a voucher that fills the epoch, then one for what goes beyond. `again` sends the last voucher
-    /// even if the worker has taken it once.
+    /// Pays what is due: a voucher that fills the epoch, then one for what goes beyond. A worker that `asks` to be paid
+    /// is asked for its list first, gets a voucher also for texts that came to nothing, and the last one again if
+    /// there is no other: it may have lost that.
     ///
     /// # Errors
     /// [`PayFault`]; what is due stays so.
-    pub(super) async fn pay(&self, ports: &Ports, mut again: bool) -> Result<(), PayFault> {
+    pub(super) async fn pay(&self, ports: &Ports, asks: bool) -> Result<(), PayFault> {
         let _order = self.paying.lock().await;
+        if asks {
+            self.sync(ports).await?;
+        }
+        let mut again = asks;
         loop {
             if self.account().waits() {
                 self.look(ports).await?;
             }
-            let due = self.account().due(self.lane);
+            let due = self.account().due(self.lane, asks);
             let repeated = due.is_none() && std::mem::take(&mut again);
             let latest = || if repeated { self.account().latest().cloned() } else { None };
             let Some(voucher) = due.or_else(latest) else {
@@ -136,8 +141,8 @@ impl LaneClient {
                 Err(LaneFault::Declined(_)) if self.look(ports).await? => continue,
                 Err(LaneFault::Declined(reason)) => {
                     tracing::debug!(lane = %self.lane, %reason, "the voucher is declined; the worker's list is asked for");
-                    self.sync(ports, voucher.epoch).await?;
-                    let due = self.account().due(self.lane);
+                    self.sync(ports).await?;
+                    let due = self.account().due(self.lane, asks);
                     let voucher = due.filter(|due| *due != voucher).ok_or(LaneFault::Declined(reason))?;
                     self.save(ports)?;
                     self.send(ports, &voucher).await?;
@@ -150,10 +155,18 @@ impl LaneClient {
         }
     }
 
-    /// Takes over the order of the worker's receipts.
-    async fn sync(&self, ports: &Ports, epoch: u32) -> Result<(), LaneFault> {
+    /// Takes over the order of the worker's receipts of the present epoch, if it has a list of it.
+    async fn sync(&self, ports: &Ports) -> Result<(), LaneFault> {
+        let epoch = self.account().epoch();
         let question = Request::Receipts { lane: self.lane, epoch };
-        let Response::Receipts(claims) = self.ask(ports, &question).await? else { return Err(LaneFault::OffTopic) };
+        let claims = match self.ask(ports, &question).await? {
+            Response::Receipts(claims) => claims,
+            Response::Declined(reason) => {
+                tracing::debug!(lane = %self.lane, epoch, %reason, "the worker has no list of the epoch's receipts");
+                return Ok(());
+            }
+            _ => return Err(LaneFault::OffTopic),
+        };
         // Enough for an epoch and all that waits for the next.
         let listed = claims.iter().take(EPOCH + WAITING).filter(|claim| claim.lane() == self.lane);
         let listed: Vec<_> = listed.map(|claim| (claim.interval, ports.contracts.claim_id(claim))).collect();

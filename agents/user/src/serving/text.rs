@@ -330,5 +330,11 @@ impl Drop for State {
                 lane.abandon(self.number);
             }
         }
+        // Lanes that were promised the text and never saw it.
+        for (stage, seat) in self.seats.iter().enumerate().filter(|_| self.delivered.is_none()) {
+            if let Some(lane) = self.shared.lane(stage, seat.replica) {
+                lane.account().withdraw(self.number);
+            }
+        }
     }
 }

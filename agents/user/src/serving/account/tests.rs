@@ -34,22 +34,22 @@ fn over(epoch: u32, tokens: u32) -> RedeemedView {
 #[test]
 fn only_what_is_delivered_is_owed_and_in_the_workers_order() {
     let mut account = entered([4, 2, 7]);
-    assert_eq!(account.due(LANE), None);
+    assert_eq!(account.due(LANE, false), None);
     account.finish(2);
-    assert_eq!(account.due(LANE), None, "the text before it is under way");
+    assert_eq!(account.due(LANE, false), None, "the text before it is under way");
     account.finish(4);
-    let voucher = account.due(LANE).unwrap();
+    let voucher = account.due(LANE, false).unwrap();
     assert_eq!((voucher.epoch, voucher.tokens, voucher.receipts), (1, 20, root([4, 2])));
     assert_eq!((voucher.job, voucher.stage, voucher.replica), (3, 1, 0));
     account.taken(&voucher);
-    assert_eq!((account.due(LANE), account.tokens()), (None, 30));
+    assert_eq!((account.due(LANE, false), account.tokens()), (None, 30));
     account.withdraw(7);
     account.withdraw(2);
-    assert_eq!((account.due(LANE), account.tokens()), (None, 20), "what is owed stays so");
+    assert_eq!((account.due(LANE, false), account.tokens()), (None, 20), "what is owed stays so");
     assert_eq!(account.latest(), Some(&voucher));
     account.enter(8, id(8), 5);
     account.finish(8);
-    let voucher = account.due(LANE).unwrap();
+    let voucher = account.due(LANE, false).unwrap();
     assert_eq!((voucher.tokens, voucher.receipts), (25, root([4, 2, 7, 8])), "listed, and not paid");
 }
 
@@ -57,16 +57,16 @@ fn only_what_is_delivered_is_owed_and_in_the_workers_order() {
 fn the_workers_list_tells_what_was_lost_or_overtaken() {
     let mut account = entered([0, 1, 3]);
     account.finish(0);
-    let first = account.due(LANE).unwrap();
+    let first = account.due(LANE, false).unwrap();
     account.taken(&first);
     account.finish(3);
     account.finish(1);
     account.sync(&[(0, id(0)), (2, id(2)), (3, id(3)), (1, id(1)), (9, id(9))]);
-    let voucher = account.due(LANE).unwrap();
+    let voucher = account.due(LANE, false).unwrap();
     assert_eq!((voucher.tokens, voucher.receipts), (30, root([0, 2, 3, 1, 9])));
     account.enter(9, id(9), 10);
     account.finish(9);
-    assert_eq!(account.due(LANE).unwrap().tokens, 40, "its answer came late");
+    assert_eq!(account.due(LANE, false).unwrap().tokens, 40, "its answer came late");
 }
 
 #[test]
@@ -74,15 +74,15 @@ fn vouchers_are_cumulative_and_a_full_epoch_ends_once_its_voucher_is_taken() {
     let all = EPOCH as u32 + 3;
     let mut account = entered(0..all);
     (0..all).for_each(|text| account.finish(text));
-    let full = account.due(LANE).unwrap();
+    let full = account.due(LANE, false).unwrap();
     assert_eq!((full.epoch, full.tokens, full.receipts), (1, EPOCH as u32 * 10, root(0..EPOCH as u32)));
-    assert_eq!(account.due(LANE), Some(full.clone()), "until the worker has it");
+    assert_eq!(account.due(LANE, false), Some(full.clone()), "until the worker has it");
     account.taken(&full);
-    let next = account.due(LANE).unwrap();
+    let next = account.due(LANE, false).unwrap();
     assert_eq!((next.epoch, next.tokens, next.receipts), (2, all * 10, root(EPOCH as u32..all)));
     assert_eq!((full.before, next.before), (0, full.tokens), "each begins where the one before has ended");
     account.taken(&full);
-    assert_eq!(account.due(LANE), Some(next), "an old answer changes nothing");
+    assert_eq!(account.due(LANE, false), Some(next), "an old answer changes nothing");
 }
 
 #[test]
@@ -92,10 +92,10 @@ fn an_epoch_is_full_with_the_tokens_of_so_many_longest_texts() {
     (0..40).for_each(|text| account.enter(text, id(text), 10));
     account.withdraw(5);
     (0..40).for_each(|text| account.finish(text));
-    let full = account.due(LANE).unwrap();
+    let full = account.due(LANE, false).unwrap();
     assert_eq!((full.tokens, full.receipts), (TEXTS * 20, root(0..33)));
     account.taken(&full);
-    assert_eq!(account.due(LANE).unwrap().receipts, root(33..40));
+    assert_eq!(account.due(LANE, false).unwrap().receipts, root(33..40));
 }
 
 #[test]
@@ -104,18 +104,18 @@ fn an_answer_that_comes_after_its_voucher_may_fill_the_epoch() {
     (0..8).for_each(|text| account.enter(text, id(text), 2));
     account.withdraw(0);
     (1..8).for_each(|text| account.finish(text));
-    let voucher = account.due(LANE).unwrap();
+    let voucher = account.due(LANE, false).unwrap();
     assert_eq!((voucher.tokens, voucher.receipts), (14, root(0..8)));
     account.taken(&voucher);
-    assert_eq!(account.due(LANE), None);
+    assert_eq!(account.due(LANE, false), None);
     for text in [0, 8, 9] {
         account.enter(text, id(text), 2);
         account.finish(text);
     }
-    let full = account.due(LANE).unwrap();
+    let full = account.due(LANE, false).unwrap();
     assert_eq!((full.epoch, full.tokens, full.receipts), (1, 16, root(0..8)));
     account.taken(&full);
-    let next = account.due(LANE).unwrap();
+    let next = account.due(LANE, false).unwrap();
     assert_eq!((next.epoch, next.before, next.tokens, next.receipts), (2, 16, 20, root(8..10)));
 }
 
@@ -125,19 +125,19 @@ fn an_answer_that_comes_while_the_last_voucher_is_on_its_way_is_paid_in_the_next
     (0..9).for_each(|text| account.enter(text, id(text), 2));
     account.withdraw(0);
     (1..9).for_each(|text| account.finish(text));
-    let full = account.due(LANE).unwrap();
+    let full = account.due(LANE, false).unwrap();
     assert_eq!((full.tokens, full.receipts), (16, root(0..9)));
     account.enter(0, id(0), 2);
     account.finish(0);
     account.taken(&full);
-    assert_eq!((account.due(LANE), account.tokens()), (None, 18));
+    assert_eq!((account.due(LANE, false), account.tokens()), (None, 18));
     account.enter(9, id(9), 2);
     account.finish(9);
-    let next = account.due(LANE).unwrap();
+    let next = account.due(LANE, false).unwrap();
     assert_eq!((next.epoch, next.before, next.tokens, next.receipts), (2, 16, 20, root([9])));
     account.redeemed(over(1, 16)).unwrap();
     account.redeemed(chain(2, 20, [9])).unwrap();
-    assert_eq!((account.due(LANE), account.tokens()), (None, 20));
+    assert_eq!((account.due(LANE, false), account.tokens()), (None, 20));
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn nothing_is_signed_far_ahead_of_what_is_redeemed() {
     let mut account = entered(0..all);
     (0..all).for_each(|text| account.finish(text));
     let mut vouchers = Vec::new();
-    while let Some(voucher) = account.due(LANE) {
+    while let Some(voucher) = account.due(LANE, false) {
         account.taken(&voucher);
         vouchers.push(voucher);
     }
@@ -154,18 +154,18 @@ fn nothing_is_signed_far_ahead_of_what_is_redeemed() {
     assert!(account.waits() && account.is_ahead());
     // A chain that tells nothing new, and one that has undone a redemption.
     account.redeemed(over(0, 0)).unwrap();
-    assert_eq!(account.due(LANE), None);
+    assert_eq!(account.due(LANE, false), None);
     account.redeemed(over(1, vouchers[0].tokens)).unwrap();
-    assert!(!account.waits() && account.due(LANE).is_some_and(|voucher| voucher.epoch == 3));
+    assert!(!account.waits() && account.due(LANE, false).is_some_and(|voucher| voucher.epoch == 3));
     account.redeemed(over(0, 0)).unwrap();
-    assert_eq!((account.due(LANE), account.waits()), (None, true));
+    assert_eq!((account.due(LANE, false), account.waits()), (None, true));
     account.redeemed(over(2, vouchers[1].tokens)).unwrap();
-    assert_eq!(account.due(LANE).map(|voucher| voucher.before), Some(vouchers[1].tokens));
+    assert_eq!(account.due(LANE, false).map(|voucher| voucher.before), Some(vouchers[1].tokens));
     // A restart forgets what the chain has, and asks it.
     let mut account: Account = serde_json::from_str(&serde_json::to_string(&account).unwrap()).unwrap();
     assert!(account.waits());
     account.redeemed(over(1, vouchers[0].tokens)).unwrap();
-    assert!(account.due(LANE).is_some());
+    assert!(account.due(LANE, false).is_some());
 }
 
 #[test]
@@ -178,11 +178,11 @@ fn a_redeemed_epoch_is_over() {
         Err(AccountError::Stale { epoch: 1, tokens: 20 }),
         "never signed"
     );
-    account.due(LANE).unwrap();
+    account.due(LANE, false).unwrap();
     account.finish(2);
-    account.due(LANE).unwrap();
+    account.due(LANE, false).unwrap();
     account.redeemed(chain(1, 20, [0, 1])).unwrap();
-    let voucher = account.due(LANE).unwrap();
+    let voucher = account.due(LANE, false).unwrap();
     assert_eq!((voucher.epoch, voucher.tokens, voucher.receipts), (2, 30, root([2])));
     assert_eq!(voucher.before, 20);
     account.redeemed(over(1, 20)).unwrap();
@@ -198,14 +198,14 @@ fn of_two_lists_that_pay_the_same_the_chain_tells_which_ended_the_epoch() {
         let mut account = entered([0, 1, 2]);
         account.finish(0);
         // Neither is known to have arrived.
-        let short = account.due(LANE).unwrap();
+        let short = account.due(LANE, false).unwrap();
         account.withdraw(1);
-        let long = account.due(LANE).unwrap();
+        let long = account.due(LANE, false).unwrap();
         assert_eq!((short.tokens, short.receipts), (10, root([0])));
         assert_eq!((long.tokens, long.receipts), (10, root([0, 1])));
         account.finish(2);
         account.redeemed(chain(1, 10, list)).unwrap();
-        let next = account.due(LANE).unwrap();
+        let next = account.due(LANE, false).unwrap();
         assert_eq!((next.epoch, next.before, next.tokens, next.receipts), (2, 10, 20, root(rest)));
     }
 }
@@ -215,14 +215,14 @@ fn an_epoch_that_ends_early_is_known_by_its_list_also_when_an_answer_came_late()
     let mut account = entered([0, 1, 2]);
     account.withdraw(0);
     account.finish(1);
-    let voucher = account.due(LANE).unwrap();
+    let voucher = account.due(LANE, false).unwrap();
     assert_eq!((voucher.tokens, voucher.receipts), (10, root([0, 1])));
     account.taken(&voucher);
     // Its answer comes, and is owed: in the next epoch, for the list that has it was redeemed without.
     account.enter(0, id(0), 5);
     (0..3).for_each(|text| account.finish(text));
     account.redeemed(chain(1, 10, [0, 1])).unwrap();
-    let next = account.due(LANE).unwrap();
+    let next = account.due(LANE, false).unwrap();
     assert_eq!((next.epoch, next.before, next.tokens, next.receipts), (2, 10, 25, root([2])));
     assert_eq!(account.tokens(), 25);
 }
@@ -232,7 +232,7 @@ fn a_list_that_was_never_signed_ends_nothing() {
     let stale = Err(AccountError::Stale { epoch: 1, tokens: 20 });
     let mut account = entered([0, 1, 2]);
     (0..2).for_each(|text| account.finish(text));
-    account.due(LANE).unwrap();
+    account.due(LANE, false).unwrap();
     let before = account.clone();
     // As many tokens of other receipts, of other order, of none; more than was listed; the right list at another time.
     for list in [vec![0, 2], vec![1, 0], vec![], vec![0, 1, 2]] {
@@ -269,6 +269,100 @@ fn what_was_under_way_at_a_restart_is_not_paid() {
     let json = serde_json::to_string(&account).unwrap();
     let mut account: Account = serde_json::from_str(&json).unwrap();
     account.withdraw_all();
-    let voucher = account.due(LANE).unwrap();
+    let voucher = account.due(LANE, false).unwrap();
     assert_eq!((voucher.tokens, voucher.receipts), (10, root([1, 2, 3])));
+}
+
+/// The worker lists a receipt as soon as it has signed it, before its answer is here.
+#[test]
+fn an_answer_that_is_on_its_way_holds_the_voucher_back() {
+    let mut account = Account::new(LONGEST);
+    (0..2).for_each(|text| account.promise(text, 10, LONGEST).unwrap());
+    account.enter(1, id(1), 10);
+    account.finish(1);
+    account.sync(&[(0, id(0)), (1, id(1))]);
+    assert_eq!((account.due(LANE, true), account.tokens()), (None, 20), "the first answer is awaited");
+    account.enter(0, id(0), 10);
+    assert_eq!((account.due(LANE, true), account.tokens()), (None, 20));
+    account.finish(0);
+    let voucher = account.due(LANE, false).unwrap();
+    assert_eq!((voucher.tokens, voucher.receipts), (20, root([0, 1])));
+    // One that fails meanwhile is listed for nothing.
+    account.promise(2, 10, LONGEST).unwrap();
+    account.enter(3, id(3), 10);
+    account.finish(3);
+    account.sync(&[(0, id(0)), (1, id(1)), (2, id(2)), (3, id(3))]);
+    assert_eq!(account.due(LANE, false), Some(voucher), "not taken yet");
+    account.withdraw(2);
+    let voucher = account.due(LANE, false).unwrap();
+    assert_eq!((voucher.tokens, voucher.receipts, account.tokens()), (30, root([0, 1, 2, 3]), 30));
+}
+
+#[test]
+fn two_texts_that_end_with_their_epoch_are_paid_whichever_answer_comes_first() {
+    let last = EPOCH as u32 - 1;
+    let mut account = entered(0..last);
+    (0..last).for_each(|text| account.finish(text));
+    // The worker signs the epoch's last receipt, and the first of the next one, whose answer overtakes it.
+    (last..last + 2).for_each(|text| account.promise(text, 10, u32::MAX).unwrap());
+    account.enter(last + 1, id(last + 1), 10);
+    account.finish(last + 1);
+    let listed: Vec<_> = (0..last + 2).map(|text| (text, id(text))).collect();
+    account.sync(&listed);
+    let part = account.due(LANE, false).unwrap();
+    assert_eq!((part.tokens, part.receipts), (last * 10, root(0..last)));
+    account.taken(&part);
+    assert_eq!((account.due(LANE, true), account.epoch()), (None, 1));
+    account.enter(last, id(last), 10);
+    account.finish(last);
+    let full = account.due(LANE, false).unwrap();
+    assert_eq!((full.epoch, full.tokens, full.receipts), (1, (last + 1) * 10, root(0..=last)));
+    account.taken(&full);
+    let next = account.due(LANE, false).unwrap();
+    assert_eq!((next.epoch, next.tokens, next.receipts), (2, (last + 2) * 10, root([last + 1])));
+    account.taken(&next);
+    assert_eq!((account.due(LANE, true), account.tokens()), (None, (last + 2) * 10));
+}
+
+#[test]
+fn what_a_voucher_lists_for_nothing_is_paid_once_it_is_owed() {
+    let mut account = entered([1]);
+    account.finish(1);
+    account.sync(&[(0, id(0)), (1, id(1))]);
+    let voucher = account.due(LANE, false).unwrap();
+    assert_eq!((voucher.tokens, voucher.receipts), (10, root([0, 1])));
+    account.taken(&voucher);
+    assert_eq!(account.due(LANE, true), None);
+    account.enter(0, id(0), 10);
+    assert_eq!(account.due(LANE, false), None);
+    account.finish(0);
+    let more = account.due(LANE, false).unwrap();
+    assert_eq!((more.tokens, more.receipts), (20, voucher.receipts), "the same list, and more tokens");
+    account.taken(&more);
+    assert_eq!(account.due(LANE, false), None);
+}
+
+#[test]
+fn a_text_is_paid_once_though_the_worker_lists_other_receipts_for_it() {
+    let mut account = Account::new(LONGEST);
+    account.promise(0, 10, LONGEST).unwrap();
+    account.sync(&[(0, id(98)), (0, id(99))]);
+    account.enter(0, id(0), 10);
+    account.finish(0);
+    let voucher = account.due(LANE, false).unwrap();
+    assert_eq!((voucher.tokens, voucher.receipts, account.tokens()), (10, root([98, 99, 0]), 10));
+}
+
+#[test]
+fn a_worker_that_asks_gets_a_voucher_for_texts_that_came_to_nothing() {
+    let mut account = entered([0, 1, 2]);
+    account.finish(0);
+    let first = account.due(LANE, false).unwrap();
+    account.taken(&first);
+    account.withdraw(1);
+    assert_eq!(account.due(LANE, false), None);
+    let listing = account.due(LANE, true).unwrap();
+    assert_eq!((listing.tokens, listing.receipts), (first.tokens, root([0, 1])));
+    account.taken(&listing);
+    assert_eq!(account.due(LANE, true), None);
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tensorlink_user::serving::LaneFault;
 
+use crate::serving::worker::{Inner, Manner};
 use crate::serving::world::{TEXT, World, compute, fault};
 use crate::support;
 use crate::support::serving::LONGEST;
@@ -113,6 +114,52 @@ async fn an_epoch_that_was_redeemed_early_is_over_and_the_rest_is_of_the_next() 
         assert_eq!((last.epoch, last.before, last.tokens), (2, 4, 7));
     }
     pipeline.close().await;
+}
+
+/// A worker signs for two texts, and the answer that it sent first comes last.
+#[tokio::test]
+async fn a_text_whose_answer_is_overtaken_is_paid_too() {
+    let world = World::encoder(1).await;
+    let pipeline = world.open().await;
+    let worker = &world.workers[1];
+    let until = async |reached: &dyn Fn() -> bool| {
+        while !reached() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let asked = worker.with(|inner| {
+        inner.manner = Manner::Lags;
+        inner.asked
+    });
+    let overtaking = async {
+        until(&|| worker.with(|inner| inner.kept.is_some())).await;
+        compute(&pipeline, &TEXT[..3]).await.unwrap();
+        // Its voucher does not list the first, so it is declined, and the worker's list tells why.
+        until(&|| worker.with(|inner| inner.asked > asked)).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        worker.with(Inner::release);
+    };
+    let (overtaken, ()) = tokio::join!(compute(&pipeline, &TEXT), overtaking);
+    assert_eq!(overtaken.unwrap(), world.due(&TEXT));
+    until(&|| world.paid() == [7, 7]).await;
+    pipeline.close().await;
+}
+
+/// Texts that fail in another stage are no reason to give no more credit.
+#[tokio::test]
+async fn a_worker_that_wants_a_word_on_failed_texts_gets_it() {
+    let world = World::encoder(1).await;
+    let pipeline = world.open().await;
+    world.workers[1].set(Manner::Declines);
+    for _ in 0..3 {
+        compute(&pipeline, &TEXT).await.unwrap_err();
+    }
+    assert_eq!(world.workers[0].with(|inner| inner.receipts.len()), 3);
+    world.workers[1].set(Manner::Honest);
+    world.workers[0].set(Manner::WantsMoney);
+    assert_eq!(compute(&pipeline, &TEXT).await.unwrap(), world.due(&TEXT));
+    pipeline.close().await;
+    assert_eq!(world.paid(), [4, 4]);
 }
 
 #[tokio::test]

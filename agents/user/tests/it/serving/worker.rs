@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use bytes::Bytes;
 use tensorlink_graph::Reference;
 use tensorlink_graph::transformer::StageRunner;
 use tensorlink_node::Identity;
@@ -14,6 +15,7 @@ use tensorlink_num::Tensor;
 use tensorlink_proof::commit::{Crossed, receipt, receipt_list, tensor_root, verify_signer};
 use tensorlink_types::abi::{Claim, Voucher};
 use tensorlink_types::{B256, ClaimId, Lane, TensorType};
+use tokio::sync::oneshot;
 
 use crate::support::serving::user;
 use crate::support::{CONTRACTS, Hub, MemoryNet, identity};
@@ -29,9 +31,11 @@ pub(crate) enum Manner {
     Dead,
     /// Computes and signs, and its next answers get lost.
     Loses(u32),
+    /// Keeps the next answer with a receipt back, until it is released.
+    Lags,
     /// Forgets the text before the next call.
     Forgets,
-    /// Says so until all that it is owed is paid.
+    /// Says so until a voucher lists all that it has signed.
     WantsMoney,
     Busy(u32),
     Declines,
@@ -73,8 +77,42 @@ pub(crate) struct Inner {
     pub(crate) vouchers: Vec<Voucher>,
     /// Its epochs: the receipts that each begins after.
     epochs: Vec<usize>,
+    /// An answer that is kept back.
+    pub(crate) kept: Option<(Response, oneshot::Sender<Bytes>)>,
+    /// How often its receipts were asked for.
+    pub(crate) asked: u32,
     /// Rows, and rows of controls.
     texts: HashMap<u32, (Vec<u8>, Vec<u8>)>,
+}
+
+impl Inner {
+    /// Sends an answer, or keeps it back.
+    fn deliver(&mut self, response: Response, reply: oneshot::Sender<Bytes>) {
+        if self.manner == Manner::Lags && matches!(response, Response::Advanced { receipt: Some(_), .. }) {
+            (self.manner, self.kept) = (Manner::Honest, Some((response, reply)));
+        } else {
+            let _ = reply.send(encode("response", &response).unwrap());
+        }
+    }
+
+    /// Sends what was kept back.
+    pub(crate) fn release(&mut self) {
+        let (response, reply) = self.kept.take().unwrap();
+        self.deliver(response, reply);
+    }
+
+    /// How many of its receipts vouchers list.
+    fn listed(&self) -> usize {
+        let (epoch, start) = (self.epochs.len() as u32, *self.epochs.last().unwrap());
+        let last = self.vouchers.iter().rfind(|last| last.epoch == epoch);
+        last.map_or(start, |voucher| self.named(start, voucher).unwrap())
+    }
+
+    /// Where the list of a voucher ends that begins at `start`.
+    fn named(&self, start: usize, voucher: &Voucher) -> Option<usize> {
+        let ids: Vec<ClaimId> = self.receipts.iter().map(|(claim, _)| CONTRACTS.claim_id(claim)).collect();
+        (start..=ids.len()).find(|end| receipt_list(&ids[start..*end]).root() == voucher.receipts)
+    }
 }
 
 pub(crate) struct Worker {
@@ -95,15 +133,16 @@ impl Worker {
             receipts: vec![],
             vouchers: vec![],
             epochs: vec![0],
+            kept: None,
+            asked: 0,
             texts: HashMap::new(),
         };
         let worker = Arc::new(Self { lane, key, shard, inner: Mutex::new(inner) });
         let own = worker.clone();
         tokio::spawn(async move {
             while let Some(Incoming { body, reply, .. }) = requests.recv().await {
-                if let Some(response) = own.answer(decode("request", &body).unwrap()) {
-                    let _ = reply.send(encode("response", &response).unwrap());
-                }
+                let Some(response) = own.answer(decode("request", &body).unwrap()) else { continue };
+                own.with(|inner| inner.deliver(response, reply));
             }
         });
         worker
@@ -135,12 +174,15 @@ impl Worker {
                 Response::Done
             }
             Request::Pay { voucher, signature } => self.pay(inner, voucher, &signature),
-            Request::Receipts { epoch, .. } => match inner.epochs.get(epoch as usize - 1) {
-                Some(start) => {
-                    Response::Receipts(inner.receipts[*start..].iter().map(|(claim, _)| claim.clone()).collect())
+            Request::Receipts { epoch, .. } => {
+                inner.asked += 1;
+                match inner.epochs.get(epoch as usize - 1) {
+                    Some(start) => {
+                        Response::Receipts(inner.receipts[*start..].iter().map(|(claim, _)| claim.clone()).collect())
+                    }
+                    None => Response::Declined("no such epoch".into()),
                 }
-                None => Response::Declined("no such epoch".into()),
-            },
+            }
             other => panic!("{other:?}"),
         })
     }
@@ -153,23 +195,21 @@ impl Worker {
             (voucher.job, voucher.stage, voucher.replica),
             (self.lane.job.0, self.lane.stage, self.lane.replica)
         );
-        let ids: Vec<ClaimId> = inner.receipts.iter().map(|(claim, _)| CONTRACTS.claim_id(claim)).collect();
-        let named = |start: usize, voucher: &Voucher| {
-            (start..=ids.len()).find(|end| receipt_list(&ids[start..*end]).root() == voucher.receipts)
-        };
         let open = inner.epochs.len() as u32;
         let last = inner.vouchers.iter().rfind(|last| last.epoch == open);
         let mut start = *inner.epochs.last().unwrap();
         if voucher.epoch == open + 1 {
             let Some(last) = last else { return Response::Declined("the epoch before has no voucher".into()) };
             assert_eq!(voucher.before, last.tokens);
-            start = named(start, last).unwrap();
+            start = inner.named(start, last).unwrap();
         } else if voucher.epoch != open {
             return Response::Declined(format!("epoch {open} is open"));
         }
         let before = inner.vouchers.iter().rfind(|last| last.epoch < voucher.epoch).map_or(0, |last| last.tokens);
         assert_eq!(voucher.before, before);
-        if named(start, &voucher).is_none() || inner.vouchers.last().is_some_and(|last| last.tokens > voucher.tokens) {
+        if inner.named(start, &voucher).is_none()
+            || inner.vouchers.last().is_some_and(|last| last.tokens > voucher.tokens)
+        {
             return Response::Declined("not a beginning of my list".into());
         }
         if voucher.epoch > open {
@@ -183,10 +223,8 @@ impl Worker {
     pub(crate) fn end_epoch(&self) -> Voucher {
         self.with(|inner| {
             let last = inner.vouchers.last().cloned().unwrap();
-            let ids: Vec<ClaimId> = inner.receipts.iter().map(|(claim, _)| CONTRACTS.claim_id(claim)).collect();
-            let start = *inner.epochs.last().unwrap();
-            let end = (start..=ids.len()).find(|end| receipt_list(&ids[start..*end]).root() == last.receipts);
-            inner.epochs.push(end.unwrap());
+            let end = inner.listed();
+            inner.epochs.push(end);
             last
         })
     }
@@ -195,11 +233,10 @@ impl Worker {
         let Advance { lane, text, position, inputs, last } = advance;
         assert_eq!(lane, self.lane);
         inner.advances.push((text, position, last));
-        let owed = inner.receipts.iter().map(|(_, tokens)| tokens).sum::<u32>();
-        let paid = inner.vouchers.last().map_or(0, |voucher| voucher.tokens);
+        let unlisted = inner.receipts[inner.listed()..].iter().map(|(_, tokens)| tokens).sum();
         match inner.manner {
             Manner::Declines => return Some(Response::Declined("no".into())),
-            Manner::WantsMoney if owed > paid => return Some(Response::Unpaid { tokens: owed - paid }),
+            Manner::WantsMoney if unlisted > 0 => return Some(Response::Unpaid { tokens: unlisted }),
             Manner::Busy(0) | Manner::Loses(0) => inner.manner = Manner::Honest,
             Manner::Busy(times) => {
                 inner.manner = Manner::Busy(times - 1);
