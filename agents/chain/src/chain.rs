@@ -85,7 +85,7 @@ impl AlloyChain {
         let genesis = head_of(&rpc, BlockNumberOrTag::Number(0)).await?;
         let genesis = genesis.ok_or_else(|| ChainError::Unavailable("it has no block 0".into()))?.hash;
         let sender = Sender::new(rpc.clone(), deployment.clone(), signer, pace);
-        let reader = Reader { rpc: rpc.clone(), deployment, confirmations, genesis };
+        let reader = Reader { rpc: rpc.clone(), deployment, confirmations, genesis, pieces: Arc::default() };
         Ok(Self { rpc, reader, sender })
     }
 

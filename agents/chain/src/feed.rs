@@ -1,13 +1,13 @@
 //! Confirmed events, in order, each once.
 //!
-//! Blocks are read by number in ranges up to `head - confirmations`. Around each range the hashes of the block before
-//! it and of its last block are looked at: they commit to all blocks between, so a range that a reorganisation cuts
-//! through is read again. The hashes of the last blocks read are kept: where one is not canonical any more, although
-//! it was confirmed, reading resumes behind the last block that still is, and events that come again unchanged are
-//! not repeated.
+//! Blocks are read by number in ranges up to `head - confirmations`, whenever the head is another. Around each range
+//! the hashes of the block before it and of its last block are looked at: they commit to all blocks between, so a range
+//! that a reorganisation cuts through is read again. A single block is read by its hash, and names the one before it.
+//! The hashes of the last blocks read are kept: where one is not canonical any more, although it was confirmed, reading
+//! resumes behind the last block that still is, and events that come again unchanged are not repeated.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use alloy::consensus::BlockHeader;
@@ -18,17 +18,18 @@ use futures::{StreamExt, TryStreamExt, stream};
 use tensorlink_node::ports::chain::{Deployment, EventAt, Head};
 use tensorlink_types::B256;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tracing::{debug, error, warn};
 
 use crate::event;
+use crate::heads::{Heads, newest};
+use crate::pieces::Pieces;
 use crate::rpc::{Failure, Rpc};
 
-/// How often a new block is looked for.
-const POLL: Duration = Duration::from_millis(300);
-/// Longest wait between attempts while the endpoint is down.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// Most blocks in one request for logs.
-const MAX_RANGE: u64 = 2_000;
+/// Shortest and longest wait between attempts while the endpoint is down.
+const WAIT: (Duration, Duration) = (Duration::from_millis(300), Duration::from_secs(10));
+/// Times that a range is halved at most: down to one block.
+const HALVED: u32 = 11;
 /// Headers asked for at once.
 const HEADERS_AT_ONCE: usize = 8;
 /// How many blocks back a reorganisation is traced.
@@ -44,27 +45,38 @@ pub(crate) struct Reader {
     pub(crate) confirmations: u64,
     /// Hash of block 0, by which a chain is told from another of the same id.
     pub(crate) genesis: B256,
+    /// What the endpoint gives at once.
+    pub(crate) pieces: Arc<Mutex<Pieces>>,
+}
+
+/// A block, and the one that it follows.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    head: Head,
+    parent: B256,
+}
+
+async fn block_of(rpc: &Rpc, tag: BlockNumberOrTag) -> Result<Option<Block>, Failure> {
+    let block = rpc.ask("block", |provider| async move { provider.get_block_by_number(tag).hashes().await }).await?;
+    Ok(block.map(|block| Block {
+        head: Head { number: block.header.number(), hash: block.header.hash, timestamp: block.header.timestamp() },
+        parent: block.header.parent_hash(),
+    }))
 }
 
 /// Head of the block of this number or tag.
 pub(crate) async fn head_of(rpc: &Rpc, tag: BlockNumberOrTag) -> Result<Option<Head>, Failure> {
-    let block = rpc.ask("block", |provider| async move { provider.get_block_by_number(tag).hashes().await }).await?;
-    Ok(block.map(|block| Head {
-        number: block.header.number(),
-        hash: block.header.hash,
-        timestamp: block.header.timestamp(),
-    }))
+    Ok(block_of(rpc, tag).await?.map(|block| block.head))
 }
 
 impl Reader {
     /// The newest block.
     pub(crate) async fn head(&self) -> Result<Head, Failure> {
-        let head = head_of(&self.rpc, BlockNumberOrTag::Latest).await?;
-        head.ok_or_else(|| Failure::Unavailable("it has no newest block".into()))
+        newest(&self.rpc).await
     }
 
-    async fn block(&self, number: u64) -> Result<Head, Failure> {
-        let block = head_of(&self.rpc, number.into()).await?;
+    async fn block(&self, number: u64) -> Result<Block, Failure> {
+        let block = block_of(&self.rpc, number.into()).await?;
         block.ok_or_else(|| Failure::Unavailable(format!("it does not have block {number}")))
     }
 
@@ -73,11 +85,15 @@ impl Reader {
         Ok(self.head().await?.number.saturating_sub(self.confirmations))
     }
 
-    /// Events of a range as it now is, and the head of its last block. Fails where the range changes meanwhile.
-    async fn range(&self, from: u64, to: u64) -> Result<(Vec<EventAt>, Head), Failure> {
-        let last = self.block(to).await?;
+    /// Events of a range as it now is, and its last block. Fails where the range changes meanwhile.
+    async fn range(&self, from: u64, to: u64) -> Result<(Vec<EventAt>, Block), Failure> {
+        let block = self.block(to).await?;
+        let last = block.head;
         let named = crate::deployment::addresses(&self.deployment).map(|(_, address)| address);
-        let filter = Filter::new().address(named.to_vec()).from_block(from).to_block(to);
+        let filter = Filter::new().address(named.to_vec());
+        // By its hash, so that these are the logs of this very block.
+        let single = from == to;
+        let filter = if single { filter.at_block_hash(last.hash) } else { filter.from_block(from).to_block(to) };
         let mut logs = self
             .rpc
             .ask("logs", |provider| {
@@ -107,10 +123,10 @@ impl Reader {
                 event,
             }));
         }
-        if self.block(to).await?.hash != last.hash {
+        if !single && self.block(to).await?.head.hash != last.hash {
             return Err(changed());
         }
-        Ok((events, last))
+        Ok((events, block))
     }
 
     /// Heads of the blocks that the logs are in.
@@ -118,8 +134,9 @@ impl Reader {
         let mut numbers: Vec<u64> =
             logs.iter().filter_map(|log| log.block_number).filter(|n| *n != last.number).collect();
         numbers.dedup();
-        let heads = stream::iter(numbers).map(|number| self.block(number)).buffered(HEADERS_AT_ONCE);
-        let mut heads: HashMap<u64, Head> = heads.map_ok(|head| (head.number, head)).try_collect().await?;
+        let blocks = stream::iter(numbers).map(|number| self.block(number)).buffered(HEADERS_AT_ONCE);
+        let mut heads: HashMap<u64, Head> =
+            blocks.map_ok(|block| (block.head.number, block.head)).try_collect().await?;
         heads.insert(last.number, last);
         Ok(heads)
     }
@@ -127,70 +144,102 @@ impl Reader {
     /// Events of a range that is confirmed, in pieces that the endpoint can give.
     pub(crate) async fn past(&self, from: u64, to: u64) -> Result<Vec<EventAt>, Failure> {
         let to = to.min(self.confirmed().await?);
-        let (mut events, mut next, mut size) = (Vec::new(), from.max(self.deployment.block), MAX_RANGE);
+        let (mut events, mut next) = (Vec::new(), from.max(self.deployment.block));
         while next <= to {
-            let end = to.min(next.saturating_add(size - 1));
-            match self.range(next, end).await {
-                Ok((found, _)) => {
-                    events.extend(found);
-                    next = end + 1;
-                }
-                // Endpoints bound what they give at once, each in its own words.
-                Err(Failure::Refused(_)) if size > 1 => size = size.div_ceil(4),
-                Err(failure) => return Err(failure),
+            if let Some((found, last)) = self.piece(next, to, 0).await? {
+                events.extend(found);
+                next = last.head.number + 1;
             }
         }
         Ok(events)
+    }
+
+    /// As much from block `from` on as the endpoint gives at once, so many times halved; nothing if that was more than
+    /// it gives, which is known now.
+    async fn piece(&self, from: u64, to: u64, halved: u32) -> Result<Option<(Vec<EventAt>, Block)>, Failure> {
+        let pieces = || self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
+        let size = (pieces().size(Instant::now()) >> halved).max(1);
+        let end = to.min(from.saturating_add(size - 1));
+        let blocks = end - from + 1;
+        match self.range(from, end).await {
+            Ok(found) => {
+                pieces().gave(blocks);
+                Ok(Some(found))
+            }
+            Err(Failure::Refused(payload)) if pieces().refused(blocks, Instant::now()) => {
+                debug!(blocks, %payload, "so many blocks are not told at once");
+                Ok(None)
+            }
+            Err(failure) => Err(failure),
+        }
     }
 
     /// Sends every confirmed event from block `from` on, until the receiver is gone, the node shuts down or the chain
     /// is replaced by another.
     pub(crate) async fn follow(self, from: u64, events: mpsc::Sender<EventAt>) {
         let mut cursor = Cursor::new(from.max(self.deployment.block));
-        let mut wait = POLL;
+        let (mut heads, mut wait) = (Heads::new(self.rpc.clone()), WAIT.0);
         loop {
-            match self.advance(&mut cursor, &events).await {
-                Ok(Progress::More) => {
-                    wait = POLL;
-                    continue;
+            let read = async { self.advance(&mut cursor, heads.next().await?, &events).await };
+            let trouble = tokio::select! {
+                () = events.closed() => return,
+                read = read => match read {
+                    Ok(Progress::Gone) | Err(Trouble::Failure(Failure::Closed)) => return,
+                    Ok(Progress::More) => {
+                        heads.again();
+                        None
+                    }
+                    Ok(Progress::Rest) => None,
+                    Err(Trouble::Failure(failure)) => Some(failure),
+                    Err(Trouble::Replaced) => {
+                        error!(
+                            "the endpoint serves another chain now, with the same id: stop the node, check --rpc, and \
+                             start with a fresh data folder and deployment file if the chain was started anew"
+                        );
+                        return;
+                    }
                 }
-                Ok(Progress::Rest) => wait = POLL,
-                Ok(Progress::Gone) | Err(Trouble::Failure(Failure::Closed)) => return,
-                Err(Trouble::Failure(failure)) => {
-                    // The range may be more than the endpoint gives at once.
-                    cursor.size = cursor.size.div_ceil(4);
-                    warn!(?failure, next = cursor.next, "cannot read the chain; trying again in {wait:?}");
-                    wait = (wait * 2).min(LONGEST_WAIT);
-                }
-                Err(Trouble::Replaced) => {
-                    error!(
-                        "the endpoint serves another chain now, with the same id: stop the node, check --rpc, and start \
-                         with a fresh data folder and deployment file if the chain was started anew"
-                    );
-                    return;
-                }
-            }
+            };
+            let Some(failure) = trouble else {
+                wait = WAIT.0;
+                continue;
+            };
+            cursor.halved = (cursor.halved + 2).min(HALVED);
+            heads.again();
+            warn!(?failure, next = cursor.next, "cannot read the chain; trying again in {wait:?}");
             tokio::select! {
                 () = events.closed() => return,
                 paused = self.rpc.pause(wait) => if paused.is_err() { return },
             }
+            wait = (wait * 2).min(WAIT.1);
         }
     }
 
-    /// Reads one range, if there is one to read.
-    async fn advance(&self, cursor: &mut Cursor, events: &mpsc::Sender<EventAt>) -> Result<Progress, Trouble> {
-        let confirmed = self.confirmed().await?;
-        self.find_anchor(cursor).await?;
+    /// Reads one range, if there is one to read below this head.
+    async fn advance(
+        &self,
+        cursor: &mut Cursor,
+        head: Head,
+        events: &mpsc::Sender<EventAt>,
+    ) -> Result<Progress, Trouble> {
+        let confirmed = head.number.saturating_sub(self.confirmations);
+        if confirmed != cursor.next {
+            self.find_anchor(cursor).await?;
+        }
         if confirmed < cursor.next {
             return Ok(Progress::Rest);
         }
-        let end = confirmed.min(cursor.next.saturating_add(cursor.size - 1));
-        let (found, last) = self.range(cursor.next, end).await?;
+        let Some((found, last)) = self.piece(cursor.next, confirmed, cursor.halved).await? else {
+            return Ok(Progress::More);
+        };
+        let end = last.head.number;
         // The range continues what we read before: its last block, unchanged meanwhile, descends from our anchor.
-        if let Some((number, hash)) = cursor.anchors.back()
-            && self.block(*number).await?.hash != *hash
-        {
-            return Err(changed().into());
+        if let Some((number, hash)) = cursor.anchors.back().copied() {
+            let parent = if number + 1 == end { last.parent } else { self.block(number).await?.head.hash };
+            if parent != hash {
+                self.find_anchor(cursor).await?;
+                return Ok(Progress::More);
+            }
         }
         for event in found {
             if !cursor.is_new(&event) {
@@ -201,7 +250,7 @@ impl Reader {
                 sent = events.send(event) => if sent.is_err() { return Ok(Progress::Gone) },
             }
         }
-        cursor.moved_to(last);
+        cursor.moved_to(last.head);
         Ok(if end < confirmed { Progress::More } else { Progress::Rest })
     }
 
@@ -274,7 +323,8 @@ impl From<Failure> for Trouble {
 struct Cursor {
     start: u64,
     next: u64,
-    size: u64,
+    /// How many times the next range is halved: the last ones may have taken too long.
+    halved: u32,
     /// Last blocks of the ranges read, oldest first.
     anchors: VecDeque<(u64, B256)>,
     /// The last events delivered, oldest first.
@@ -285,8 +335,7 @@ struct Cursor {
 
 impl Cursor {
     const fn new(start: u64) -> Self {
-        let size = MAX_RANGE;
-        Self { start, next: start, size, anchors: VecDeque::new(), delivered: VecDeque::new(), undone: Vec::new() }
+        Self { start, next: start, halved: 0, anchors: VecDeque::new(), delivered: VecDeque::new(), undone: Vec::new() }
     }
 
     /// Notes an event; false if it was delivered before a reorganisation undid and repeated it.
@@ -313,7 +362,7 @@ impl Cursor {
     /// Notes that everything up to this block is delivered.
     fn moved_to(&mut self, last: Head) {
         self.next = last.number + 1;
-        self.size = (self.size * 2).min(MAX_RANGE);
+        self.halved = self.halved.saturating_sub(1);
         self.anchors.push_back((last.number, last.hash));
         if self.anchors.len() > REMEMBERED {
             self.anchors.pop_front();

@@ -155,7 +155,8 @@ impl Rpc {
         Ok(fresh)
     }
 
-    fn is_socket(&self) -> bool {
+    /// Whether the endpoint can tell of something unasked.
+    pub(crate) fn is_socket(&self) -> bool {
         self.url.starts_with("ws")
     }
 
