@@ -1,4 +1,4 @@
-//! How many blocks an endpoint tells the logs of at once. Each bounds that in its own way, and says so in its own words:
+//! How many blocks an endpoint tells the logs of at once. Each bounds that in its own way and says so in its own words:
 //! what it refuses teaches where the bound is, and is kept for every reader of the endpoint.
 
 use std::time::Duration;
