@@ -13,7 +13,7 @@ use std::time::Duration;
 use alloy::consensus::BlockHeader;
 use alloy::eips::BlockNumberOrTag;
 use alloy::providers::Provider;
-use alloy::rpc::types::{Filter, Log};
+use alloy::rpc::types::{Filter, Header, Log};
 use futures::{StreamExt, TryStreamExt, stream};
 use tensorlink_node::ports::chain::{Deployment, EventAt, Head};
 use tensorlink_types::B256;
@@ -58,10 +58,12 @@ struct Block {
 
 async fn block_of(rpc: &Rpc, tag: BlockNumberOrTag) -> Result<Option<Block>, Failure> {
     let block = rpc.ask("block", |provider| async move { provider.get_block_by_number(tag).hashes().await }).await?;
-    Ok(block.map(|block| Block {
-        head: Head { number: block.header.number(), hash: block.header.hash, timestamp: block.header.timestamp() },
-        parent: block.header.parent_hash(),
-    }))
+    Ok(block.map(|block| Block { head: head_in(&block.header), parent: block.header.parent_hash() }))
+}
+
+/// What is kept of a block's header.
+pub(crate) fn head_in(header: &Header) -> Head {
+    Head { number: header.number(), hash: header.hash, timestamp: header.timestamp() }
 }
 
 /// Head of the block of this number or tag.

@@ -5,7 +5,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use alloy::consensus::BlockHeader;
 use alloy::eips::BlockNumberOrTag;
 use alloy::providers::Provider;
 use alloy::rpc::types::Header;
@@ -13,7 +12,7 @@ use futures::{FutureExt, Stream, StreamExt};
 use tensorlink_node::ports::chain::Head;
 use tokio::time::Instant;
 
-use crate::feed::head_of;
+use crate::feed::{head_in, head_of};
 use crate::rpc::{Failure, Rpc};
 
 /// Shortest and longest wait between looks at an endpoint that does not tell of new blocks.
@@ -102,7 +101,7 @@ impl Heads {
         while let Some(Some(later)) = told.next().now_or_never() {
             header = later;
         }
-        Ok(Head { number: header.number(), hash: header.hash, timestamp: header.timestamp() })
+        Ok(head_in(&header))
     }
 
     /// Notes a head, and how long it took to come.

@@ -12,7 +12,7 @@ use super::lane::{LaneClient, PayFault};
 const PAUSE: Duration = Duration::from_secs(15);
 
 /// Runs until `shutdown`: abandons and pays whenever there is something to, one voucher for all texts that ended
-/// meanwhile. Begins with the last voucher of before, which a worker that has it takes no harm from.
+/// meanwhile. Begins as if the worker asked to be paid: one that has the last voucher takes no harm from it.
 pub(super) async fn run(lane: Arc<LaneClient>, ports: Ports, shutdown: CancellationToken) {
     let mut asks = true;
     loop {
