@@ -8,12 +8,12 @@ use tensorlink_graph::transformer::Setting;
 use tensorlink_graph::transformer::random::{self, Dimensions};
 
 use super::figure::{Figure, Goal, Unit};
-use super::passages;
 use super::subject::Subject;
 use super::{Measure, Row};
 use crate::device;
 use crate::folder::ModelFolder;
 use crate::quantized::loss::Tolerance;
+use crate::quantized::passages::{PIECES, passages};
 use crate::quantized::{Distance, Prepared, distance};
 
 const SIZE: Dimensions =
@@ -41,7 +41,7 @@ pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
 /// A trained decoder over pieces of the King James text.
 fn trained(measure: &Measure<'_>, path: &Path) -> Result<Vec<Figure>> {
     let engine = device::open(Some(measure.device))?;
-    let texts = passages::all(ModelFolder::open(path)?.tokenizer())?;
+    let texts = passages(ModelFolder::open(path)?.tokenizer(), PIECES)?;
     let mut subject = Subject::trained(path, engine.device())?;
     let mut figures = Vec::new();
     for setting in Setting::ALL {

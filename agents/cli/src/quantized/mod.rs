@@ -5,12 +5,14 @@
 //! | here | quantising a folder |
 //! | `texts` | texts to calibrate on, and others to measure on |
 //! | `calibration` | those of ours to calibrate on |
+//! | [`passages`](mod@passages) | pieces of a long text to measure on |
 //! | [`distance`](mod@distance) | integers against floats, over texts |
 //! | [`loss`] | how much of a loss is accepted, and what is refused |
 
 mod calibration;
 pub mod distance;
 pub mod loss;
+pub mod passages;
 mod texts;
 
 use std::path::PathBuf;

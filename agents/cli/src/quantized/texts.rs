@@ -3,16 +3,20 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use tensorlink_graph::transformer::Output;
 
 use super::calibration::ours;
+use super::passages::passages;
 use crate::folder::{FolderError, ModelFolder, read_text};
 
 /// Texts to measure on where the user names none.
 pub const SENTENCES: &str = include_str!("../../../../examples/sentences.txt");
 /// Of the texts that a folder brings along, every so many is held out.
 const HELD_OUT: usize = 4;
-/// Tokens to measure a model on before it is served: some seconds for 135 million weights on one core.
+/// Tokens of short texts to measure a model on before it is served, and pieces of a long text, of some 120 tokens each,
+/// if it goes on with texts: some ten seconds for 135 million weights on one core.
 const ENOUGH: usize = 600;
+const PASSAGES: usize = 8;
 
 /// Texts of a file, or ours.
 ///
@@ -40,17 +44,22 @@ pub fn known(folder: &ModelFolder, file: Option<&Path>) -> Result<Vec<Vec<u32>>>
     }
 }
 
-/// Token numbers of texts to measure a folder's model on that calibration on `known` texts never saw, about 600
-/// tokens of them: every fourth of the folder's own, else those of ours that its tokenizer reads. May be none.
+/// Token numbers of texts to measure a folder's model on that calibration on `known` texts never saw: about 600 tokens
+/// of every fourth of the folder's own, else of those of ours that its tokenizer reads, and for a decoder passages of a
+/// text that goes on. May be none.
 ///
 /// # Errors
 /// Texts of the folder's own that it cannot read.
 pub fn held_out(folder: &ModelFolder, known: &[Vec<u32>]) -> Result<Vec<Vec<u32>>> {
     let own = own(folder)?.into_iter().flatten().enumerate().filter(|(at, _)| is_held_out(*at));
     let mut candidates: Vec<Vec<u32>> = own.map(|(_, text)| text).collect();
+    let mut longer = Vec::new();
     if candidates.is_empty() {
         // A tokenizer of other characters than ours, or a short context, refuses some.
         candidates = SENTENCES.lines().filter_map(|text| folder.tokenizer().encode(text).ok()).collect();
+        if matches!(folder.architecture().output, Output::Logits { .. }) {
+            longer = passages(folder.tokenizer(), PASSAGES).unwrap_or_default();
+        }
     }
     let mut tokens = 0;
     let enough = |text: &Vec<u32>| {
@@ -60,7 +69,7 @@ pub fn held_out(folder: &ModelFolder, known: &[Vec<u32>]) -> Result<Vec<Vec<u32>
     };
     // What follows a text's only token is not known.
     let unseen = candidates.into_iter().filter(|text| text.len() > 1 && !known.contains(text));
-    Ok(unseen.take_while(enough).collect())
+    Ok(unseen.take_while(enough).chain(longer).collect())
 }
 
 const fn is_held_out(at: usize) -> bool {

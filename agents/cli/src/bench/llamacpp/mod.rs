@@ -19,17 +19,17 @@ use anyhow::Result;
 use tempfile::NamedTempFile;
 use tensorlink_graph::compare::Comparison;
 use tensorlink_graph::transformer::{CachedRunner, Session, Setting};
-use tensorlink_tensor::TorchEngine;
+use tensorlink_tensor::{Device, TorchEngine};
 
 use self::peer::Peer;
 use super::alone::{choose, choosing};
 use super::figure::{Figure, Unit};
-use super::passages;
 use super::subject::{Subject, Which, text};
 use super::time::{median, once};
 use super::{Measure, Row};
 use crate::device;
 use crate::folder::ModelFolder;
+use crate::quantized::passages::{PIECES, passages};
 
 /// Times faster: reading, and the next token.
 const GOALS: [f64; 2] = [1.0, 0.9];
@@ -43,7 +43,9 @@ const CONTEXT: u32 = 1024;
 const Q8_0: &str = "Q8_0";
 
 pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
-    if let Some(why) = peer::absent() {
+    let elsewhere = || "llama.cpp is built for the processor here: measure with --device cpu".to_owned();
+    let absent = peer::absent().or_else(|| (measure.device != "cpu").then(elsewhere));
+    if let Some(why) = absent {
         return Ok(vec![Figure::absent(Row::Llamacpp, "reading and the next token, against llama.cpp", why)]);
     }
     let of = measure.decoders().into_iter().map(|which| of(measure, which)).collect::<Result<Vec<_>>>()?;
@@ -85,7 +87,7 @@ fn of(measure: &Measure<'_>, which: Which<'_>) -> Result<Vec<Figure>> {
 
 /// How far llama.cpp's Q8_0 is from the floats that it was made of.
 fn accuracy(subject: &Subject, file: &Path, folder: &Path) -> Result<Vec<Figure>> {
-    let texts = passages::all(ModelFolder::open(folder)?.tokenizer())?;
+    let texts = passages(ModelFolder::open(folder)?.tokenizer(), PIECES)?;
     let mut peer = Peer::start(file, CONTEXT)?;
     let row = subject.architecture.vocabulary as usize;
     let mut rows = Comparison::default();
@@ -162,6 +164,6 @@ impl Race<'_> {
 /// Time of the likeliest token after some more.
 fn timed(runner: &mut CachedRunner<TorchEngine>, session: &mut Session<TorchEngine>, ids: &[u32]) -> Result<Duration> {
     let mut chosen = Ok(0);
-    let took = once(|| chosen = choose(runner, session, ids));
+    let took = once(Device::Cpu, || chosen = choose(runner, session, ids));
     chosen.map(|_| took)
 }

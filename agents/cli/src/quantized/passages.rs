@@ -2,25 +2,31 @@
 
 use std::io::Read;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use flate2::read::GzDecoder;
 
 use crate::folder::TextTokenizer;
 
 const KING_JAMES: &[u8] = include_bytes!("../../../../examples/kjv-1100k.txt.gz");
-/// Pieces, from all over the text.
-const PIECES: usize = 36;
+/// Pieces, from all over the text: together they have more than 4,000 tokens.
+pub const PIECES: usize = 36;
 /// Tokens after which a piece ends with its verse.
 const LEAST: usize = 116;
 
-/// Token numbers of the first pieces: 36 have more than 4,000 tokens.
-pub(super) fn passages(tokenizer: &TextTokenizer, pieces: usize) -> Result<Vec<Vec<u32>>> {
+/// Token numbers of so many pieces, at most [`PIECES`], from all over the text.
+///
+/// # Errors
+/// A piece that the tokenizer or the context refuses.
+pub fn passages(tokenizer: &TextTokenizer, pieces: usize) -> Result<Vec<Vec<u32>>> {
     let mut text = String::new();
     GzDecoder::new(KING_JAMES).read_to_string(&mut text)?;
     let verses: Vec<&str> = text.lines().collect();
-    let piece = |at: usize| {
+    let pieces = pieces.clamp(1, PIECES);
+    let piece = |number: usize| {
         let mut piece = String::new();
-        for verse in verses.iter().skip(at * verses.len() / PIECES) {
+        // One of `PIECES` places, so that fewer pieces are some of the same.
+        let place = number * PIECES / pieces;
+        for verse in verses.iter().skip(place * verses.len() / PIECES) {
             piece.push_str(if piece.is_empty() { "" } else { " " });
             piece.push_str(verse);
             let tokens = tokenizer.encode(&piece)?;
@@ -30,12 +36,5 @@ pub(super) fn passages(tokenizer: &TextTokenizer, pieces: usize) -> Result<Vec<V
         }
         Ok(tokenizer.encode(&piece)?)
     };
-    let pieces = (0..pieces.min(PIECES)).map(piece).collect::<Result<Vec<_>>>()?;
-    ensure!(!pieces.is_empty(), "no piece of text was asked for");
-    Ok(pieces)
-}
-
-/// All of them.
-pub(super) fn all(tokenizer: &TextTokenizer) -> Result<Vec<Vec<u32>>> {
-    passages(tokenizer, PIECES)
+    (0..pieces).map(piece).collect()
 }
