@@ -113,13 +113,17 @@ left_out() {
     SUMMARY+=("$(printf '%-9s %9s %9s  %s (%s)' 'left out' '' '' "$1" "$2")")
 }
 
+# key_of FILES...: what changes when one of them does. A file that is gone is an error of sha256sum, and so another key.
+key_of() {
+    { git ls-files -z --cached --others --exclude-standard -- "$@" | xargs -0 sha256sum || true; } 2>&1 | sha256sum
+}
+
 # unless_passed PART FILES...: runs a part of script/test, but not again while the files that decide what it says are
 # those that all of it passed with in this checkout.
 unless_passed() {
     local part=$1 key passed=$TOOLCHAIN/passed/$1 failed=$FAILED said=${#SUMMARY[@]}
     shift
-    # A file that is gone is an error of sha256sum, and so another key.
-    key=$({ git ls-files -z --cached --others --exclude-standard -- "$@" | xargs -0 sha256sum || true; } 2>&1 | sha256sum)
+    key=$(key_of "$@")
     if [[ $(cat "$passed" 2>/dev/null) == "$key" ]]; then
         left_out "$part" "nothing that decides it has changed since it passed; script/test $part runs it all the same"
         return
@@ -143,7 +147,7 @@ slowest() {
     [[ -s $TALLY/times ]] || return 0
     cut -f 1 "$TALLY/times" | sort -u | while read -r check; do
         awk -F '\t' -v check="$check" '$1 == check && $2 >= 1 { printf "%9.1f s  %s\n", $2, $3 }' "$TALLY/times" |
-            sort -rn | sed 20q >"$TALLY/slowest"
+            sort -rn | sed -n 1,20p >"$TALLY/slowest"
         [[ ! -s $TALLY/slowest ]] || { printf '\n== slowest of %s\n' "$check" && cat "$TALLY/slowest"; }
     done
 }

@@ -67,7 +67,7 @@ fn weather() -> (Duration, u64) {
 /// What takes hours on a public chain takes minutes here, and what takes minutes, like an outage, seconds: longer
 /// clocks than in the other tests keep the proportion.
 fn clocks(parameters: &mut Parameters) {
-    parameters.disputeClock = 300;
+    parameters.disputeClock = 150;
     parameters.sealWindow = 240;
     parameters.unbondingDelay = alloy::primitives::aliases::U40::from(1_000);
 }
