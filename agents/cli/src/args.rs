@@ -359,6 +359,9 @@ pub struct ChallengeArgs {
     /// that is over.
     #[arg(long, conflicts_with = "receipt")]
     pub force: bool,
+    /// Device to compute on: cpu, cuda or cuda:N [default: CUDA if there is one].
+    #[arg(long, env = "TENSORLINK_DEVICE")]
+    pub device: Option<String>,
 }
 
 /// A stage beside another.

@@ -2,32 +2,44 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use tensorlink_graph::EngineError;
 use tensorlink_tensor::{Device, TorchEngine};
+use tracing::warn;
 
 /// Makes engines: clones of one whose kernels passed their self-test at the start.
 pub type Factory = Arc<dyn Fn() -> Result<TorchEngine, EngineError> + Send + Sync>;
 
-/// Parses `cpu`, `cuda` or `cuda:N`.
-pub fn parse(text: &str) -> Result<Device> {
-    match text.split_once(':') {
-        None if text == "cpu" => Ok(Device::Cpu),
-        None if text == "cuda" => Ok(Device::Cuda(0)),
-        Some(("cuda", index)) => {
-            Ok(Device::Cuda(index.parse().with_context(|| format!("{index:?} is not a device number"))?))
-        }
-        _ => bail!("unknown device {text:?}: use cpu, cuda or cuda:N"),
-    }
+/// The device asked for, else CUDA if there is one, else the CPU.
+///
+/// # Errors
+/// For a name of no device; if nothing was asked for and there is a CUDA device that does not work.
+pub fn choose(wanted: Option<&str>) -> Result<Device> {
+    let Some(text) = wanted else {
+        return Device::preferred().context("--device cpu computes on the processor instead");
+    };
+    Ok(text.parse()?)
 }
 
 /// Opens the device: the one asked for, else CUDA if there is one, else the CPU.
+///
+/// # Errors
+/// As [`choose`]; if the device fails or computes wrongly.
 pub fn open(wanted: Option<&str>) -> Result<TorchEngine> {
-    let engine = match wanted {
-        Some(text) => TorchEngine::new(parse(text)?),
-        None => TorchEngine::new(Device::Cuda(0)).or_else(|_| TorchEngine::new(Device::Cpu)),
+    let device = choose(wanted)?;
+    let engine = TorchEngine::new(device);
+    let engine = if wanted.is_none() && device != Device::Cpu {
+        engine.context("--device cpu computes on the processor instead")?
+    } else {
+        engine?
     };
-    Ok(engine?)
+    // On a host it is the processor's make that decides; on a GPU something is amiss.
+    if device != Device::Cpu {
+        for why in engine.passed_over() {
+            warn!(%device, "a slower kernel is used: {why}");
+        }
+    }
+    Ok(engine)
 }
 
 /// Clones an engine for each lane or audit.
@@ -41,8 +53,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn devices() {
-        assert_eq!(parse("cuda:3").unwrap(), Device::Cuda(3));
-        assert!(parse("tpu").is_err() && parse("cuda:x").is_err());
+    fn a_device_that_was_asked_for_is_taken_or_refused() {
+        assert_eq!(choose(Some("cuda:3")).unwrap(), Device::Cuda(3));
+        assert!(choose(Some("tpu")).is_err());
+        assert_eq!(open(Some("cpu")).unwrap().device(), Device::Cpu);
+        assert!(open(Some("cuda:4096")).is_err(), "no fallback from what was asked for");
     }
 }

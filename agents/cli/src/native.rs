@@ -22,13 +22,9 @@ impl Libtorch {
     /// The device asked for, else CUDA if there is one, else the processor.
     ///
     /// # Errors
-    /// When there is no such device.
+    /// When there is no such device, or nothing was asked for and CUDA does not work.
     pub fn open(wanted: Option<&str>) -> Result<Self> {
-        let device = match wanted {
-            Some(text) => device::parse(text)?,
-            None if class(Device::Cuda(0)).is_ok() => Device::Cuda(0),
-            None => Device::Cpu,
-        };
+        let device = device::choose(wanted)?;
         Ok(Self { device, class: class(device)? })
     }
 }

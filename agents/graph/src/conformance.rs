@@ -113,12 +113,11 @@ pub enum Setup {
     Chain(&'static str),
 }
 
-/// Runs `cases` random operators of every opcode, those of a transformer's layer, attentions and chains in one, and
-/// matrix products of extreme operands in awkward shapes.
+/// Runs `cases` random operators of every opcode, of a few elements: some milliseconds.
 ///
 /// # Errors
 /// The first [`Failure`].
-pub fn operators<E: Engine>(engine: &E, cases: u32) -> Result<(), Failure> {
+pub fn drawn<E: Engine>(engine: &E, cases: u32) -> Result<(), Failure> {
     for &opcode in Opcode::ALL {
         for seed in 0..cases {
             let size = seed.checked_rem(MAX_SIZE).unwrap_or_default().saturating_add(1);
@@ -126,6 +125,16 @@ pub fn operators<E: Engine>(engine: &E, cases: u32) -> Result<(), Failure> {
             compare(engine, &case.operator, &case.operands, &case.context)?;
         }
     }
+    Ok(())
+}
+
+/// Runs [`drawn`] operators, those of a transformer's layer, attentions and chains in one, and matrix products of
+/// extreme operands in awkward shapes.
+///
+/// # Errors
+/// The first [`Failure`].
+pub fn operators<E: Engine>(engine: &E, cases: u32) -> Result<(), Failure> {
+    drawn(engine, cases)?;
     for (bits, limit) in [(8, 127i64), (16, 32767)] {
         for (m, k, n) in [(1, 4096, 3), (17, 64, 8), (33, 100, 31), (16, 1, 1), (5, 4095, 17), (2, 2048, 64)] {
             for signs in [[1, 1], [1, -1], [-1, -1]] {

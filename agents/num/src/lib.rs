@@ -14,7 +14,7 @@
 //! | [`error`] | why an operator was refused |
 //! | [`tables`] | contents of the constant tensors of N-18, N-20 and N-36 |
 //! | [`context`] | job key and step |
-//! | `arbitrary` | random operators for differential tests, behind the feature of that name |
+//! | `arbitrary` | drawn operators for comparing engines, behind the feature `cases`; strategies behind `arbitrary` |
 //!
 //! A product of two rows, whole and as the one element that a contract would recompute:
 //!
@@ -54,7 +54,7 @@
     )
 )]
 
-#[cfg(any(test, feature = "arbitrary"))]
+#[cfg(any(test, feature = "cases"))]
 pub mod arbitrary;
 pub mod checked;
 pub mod context;

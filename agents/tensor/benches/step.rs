@@ -92,8 +92,8 @@ fn calibration() {
     by_libtorch();
     let (mut theirs, mut ours) = (Vec::new(), Vec::new());
     for _ in 0..setting("ROUNDS", 3) {
-        theirs.push(once(plain));
-        ours.push(once(by_libtorch));
+        theirs.push(once(Device::Cpu, plain));
+        ours.push(once(Device::Cpu, by_libtorch));
     }
     let (theirs, ours) = (median(&mut theirs), median(&mut ours));
     println!("{} M weights, {LEAST_STEPS} steps of calibration", training.parameters() / 1_000_000);
@@ -110,7 +110,7 @@ struct Profiled {
 impl Profiled {
     fn timed<T>(&self, kind: String, f: impl FnOnce() -> T) -> T {
         let mut result = None;
-        let taken = once(|| result = Some(f()));
+        let taken = once(Device::Cpu, || result = Some(f()));
         let mut times = self.times.borrow_mut();
         let (count, time) = times.entry(kind).or_default();
         (*count, *time) = (*count + 1, *time + taken);

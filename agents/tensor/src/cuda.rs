@@ -26,6 +26,39 @@ fn failed(why: impl Into<String>) -> EngineError {
     EngineError::Device(why.into())
 }
 
+/// The driver's library: where it does not load, there is no CUDA.
+#[cfg(unix)]
+const DRIVER: &str = "libcuda.so.1";
+#[cfg(not(unix))]
+const DRIVER: &str = "nvcuda.dll";
+
+/// `cudaErrorNoDevice`: a driver without a device.
+const NO_DEVICE: c_int = 100;
+
+/// How many CUDA devices this machine has: none if it has no driver.
+///
+/// # Errors
+/// [`EngineError::Device`] if there is a driver, but libtorch or the CUDA runtime cannot use it.
+pub(crate) fn count() -> Result<usize, EngineError> {
+    // SAFETY: NVIDIA's own library; its initialisers do not touch the program.
+    if unsafe { Library::new(DRIVER) }.is_err() {
+        return Ok(0);
+    }
+    load()?;
+    let (runtime, mut count) = (runtime()?, 0);
+    // SAFETY: name and signature are those of the CUDA runtime API, versions 12 and 13; the pointer outlives the call.
+    let status = unsafe {
+        let get: libloading::Symbol<'_, unsafe extern "C" fn(*mut c_int) -> c_int> =
+            runtime.get(b"cudaGetDeviceCount\0").map_err(|error| failed(error.to_string()))?;
+        get(&raw mut count)
+    };
+    match status {
+        0 => Ok(usize::try_from(count).unwrap_or(0)),
+        NO_DEVICE => Ok(0),
+        _ => Err(failed(format!("CUDA error {status} when asked for its devices; does nvidia-smi work?"))),
+    }
+}
+
 /// Loads libtorch's CUDA part and checks that the device is there.
 ///
 /// # Errors
@@ -34,8 +67,7 @@ pub(crate) fn reach(index: usize) -> Result<(), EngineError> {
     if std::env::var_os(EMULATION).is_some_and(|value| value != "0") {
         return Err(failed(format!("{EMULATION} makes matrix products inexact: unset it")));
     }
-    load()?;
-    let count = usize::try_from(tch::Cuda::device_count()).unwrap_or(0);
+    let count = count()?;
     if index < count { Ok(()) } else { Err(failed(format!("cuda:{index} of {count} CUDA devices: choose another"))) }
 }
 
@@ -51,7 +83,12 @@ fn load() -> Result<(), EngineError> {
             match library {
                 // Unloading would leave libtorch with dangling registrations.
                 Ok(library) => drop(library.into_raw()),
-                Err(error) => return Err(format!("libtorch's CUDA part does not load: {error}")),
+                Err(error) => {
+                    return Err(format!(
+                        "libtorch's CUDA part does not load: {error}; TENSORLINK_LIBTORCH=cuda \
+                        script/setup installs it"
+                    ));
+                }
             }
         }
         Ok(())
@@ -92,7 +129,8 @@ pub(crate) fn compute_capability(index: usize) -> Result<(u8, u8), EngineError> 
     Ok((major?, minor?))
 }
 
-/// Bytes free on a CUDA device.
+/// Bytes free on a CUDA device. What libtorch keeps of memory that it no longer uses counts as taken: ask before there
+/// is much of that.
 ///
 /// # Errors
 /// [`EngineError::Device`] if the device or the CUDA runtime is not there.

@@ -1,6 +1,6 @@
 //! The engine: checks an operator, its operands and their device, and hands it to the chosen kernels.
 
-use std::fmt;
+use std::sync::Arc;
 
 use tensorlink_graph::fused::chain;
 use tensorlink_graph::{Chain, Engine, EngineError, StepContext};
@@ -14,6 +14,7 @@ use tensorlink_types::operator::Operand;
 #[cfg(target_arch = "x86_64")]
 use crate::attention::Attention;
 use crate::chain::Run;
+use crate::device::Device;
 use crate::host::elementwise::Precision;
 use crate::instruction::{Instruction, samples};
 use crate::kernels::{ElementKernel, Kernels};
@@ -24,33 +25,6 @@ use crate::sum::Sum;
 use crate::tensor::{TorchTensor, device as failed};
 use crate::{cuda, host, memory, self_test, torch};
 
-/// Where an engine keeps its tensors and computes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Device {
-    /// The host's memory and processor.
-    Cpu,
-    /// The CUDA device of this number, from 0.
-    Cuda(usize),
-}
-
-impl fmt::Display for Device {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Cpu => f.write_str("cpu"),
-            Self::Cuda(index) => write!(f, "cuda:{index}"),
-        }
-    }
-}
-
-impl From<Device> for tch::Device {
-    fn from(device: Device) -> Self {
-        match device {
-            Device::Cpu => Self::Cpu,
-            Device::Cuda(index) => Self::Cuda(index),
-        }
-    }
-}
-
 /// [`Engine`] on libtorch, exact.
 #[derive(Clone, Debug)]
 pub struct TorchEngine {
@@ -59,6 +33,7 @@ pub struct TorchEngine {
     simd: Simd,
     /// Threads of a large matrix product on the host.
     threads: usize,
+    passed_over: Arc<[EngineError]>,
 }
 
 impl TorchEngine {
@@ -70,7 +45,10 @@ impl TorchEngine {
     /// [`EngineError::Device`] if there is no such device, or it computes wrongly.
     pub fn new(device: Device) -> Result<Self, EngineError> {
         Self::reach(device)?;
-        Self::unchecked(device, Kernels::choose(device)?)
+        let (kernels, passed_over) = Kernels::choose(device)?;
+        let engine = Self { passed_over: passed_over.into(), ..Self::unchecked(device, kernels)? };
+        self_test::operators(&engine)?;
+        Ok(engine)
     }
 
     /// An engine with given kernels, after their self-test.
@@ -79,9 +57,11 @@ impl TorchEngine {
     /// [`EngineError::Device`] if there is no such device, or one of the kernels is not exact on it.
     pub fn with_kernels(device: Device, kernels: Kernels) -> Result<Self, EngineError> {
         Self::reach(device)?;
-        self_test::run(device, kernels, tensorlink_types::Width::I8)?;
-        self_test::run(device, kernels, tensorlink_types::Width::I16)?;
-        Self::unchecked(device, kernels)
+        self_test::products(device, kernels, tensorlink_types::Width::I8)?;
+        self_test::products(device, kernels, tensorlink_types::Width::I16)?;
+        let engine = Self::unchecked(device, kernels)?;
+        self_test::operators(&engine)?;
+        Ok(engine)
     }
 
     /// An engine whose kernels nothing was found out about yet.
@@ -91,7 +71,7 @@ impl TorchEngine {
         }
         let simd = if kernels.elements == ElementKernel::Host { Simd::detect() } else { Simd::BASELINE };
         let threads = usize::try_from(tch::get_num_threads()).unwrap_or(1);
-        Ok(Self { device, kernels, simd, threads })
+        Ok(Self { device, kernels, simd, threads, passed_over: Arc::default() })
     }
 
     fn reach(device: Device) -> Result<(), EngineError> {
@@ -109,6 +89,11 @@ impl TorchEngine {
     /// The kernels it uses.
     pub const fn kernels(&self) -> Kernels {
         self.kernels
+    }
+
+    /// Why each faster kernel is not used: the processor lacks what it needs, or it failed its self-test.
+    pub fn passed_over(&self) -> &[EngineError] {
+        &self.passed_over
     }
 
     /// What its loops on the host run with.
@@ -131,14 +116,14 @@ impl TorchEngine {
         operands: &[&TorchTensor],
         context: &StepContext,
     ) -> Result<TorchTensor, EngineError> {
-        let wide = operands.iter().map(|t| t.data()?.f_to_kind(tch::Kind::Int64).map_err(failed));
-        let wide = wide.collect::<Result<Vec<_>, _>>()?;
+        let data = operands.iter().map(|t| t.data()).collect::<Result<Vec<_>, _>>()?;
         let row = operands.first().map_or(1, |a| a.ty().row());
         let tokens = operands.first().and_then(|a| a.ty().dims().iter().rev().nth(1)).map_or(1, |t| i64::from(*t));
         let exponent = operands.get(1).map_or(0, |b| i64::from(b.ty().exponent()));
         let (output, limit) = ((operator.output.rows() as i64, operator.output.row() as i64), operator.output.limit());
         let shape = torch::Shape { row: row as i64, tokens, exponent, output, limit };
-        torch::wrap(&operator.output, torch::execute(instruction, &wide, &shape, context))
+        let computed = torch::execute(instruction, &data, &shape, context);
+        torch::wrap_own(&operator.output, computed, &data)
     }
 
     /// Checks that operands are those that an operator names, and lie on the device.

@@ -1,14 +1,15 @@
 //! Which implementation of each operation an engine uses.
 //!
-//! All of them are exact; they differ in speed and in what they ask of the device. [`Kernels::choose`] tries the
-//! fastest first and keeps what reproduces known products, extremes included.
+//! All of them are exact; they differ in speed and in what they ask of the device.
+//! [`TorchEngine::new`](crate::TorchEngine::new) tries the fastest first and keeps what reproduces known products,
+//! extremes included.
 
 use std::fmt;
 
 use tensorlink_graph::EngineError;
 use tensorlink_types::Width;
 
-use crate::engine::Device;
+use crate::device::Device;
 use crate::self_test;
 use crate::simd::Simd;
 
@@ -34,7 +35,7 @@ pub enum Int16Kernel {
     Amx,
     /// Own AVX-512 VNNI kernel with the rescale fused; host only.
     Vnni,
-    /// Four `_int_mm` of high and low bytes.
+    /// One `_int_mm` of high and low bytes, one below the other.
     Int8Halves,
     /// `f64` products.
     F64,
@@ -90,11 +91,11 @@ impl Kernels {
         }
     }
 
-    /// The fastest that pass their self-test on this device.
+    /// The fastest that pass their self-test on this device, and why each faster one did not.
     ///
     /// # Errors
     /// [`EngineError::Device`] if the device fails, or computes even `f64` products wrongly.
-    pub fn choose(device: Device) -> Result<Self, EngineError> {
+    pub(crate) fn choose(device: Device) -> Result<(Self, Vec<EngineError>), EngineError> {
         let (int8, int16, elements): (&[_], &[_], _) = match device {
             Device::Cpu => (
                 &[Int8Kernel::Amx, Int8Kernel::Vnni, Int8Kernel::IntMm, Int8Kernel::F32Chunks, Int8Kernel::F64],
@@ -107,19 +108,21 @@ impl Kernels {
                 ElementKernel::Torch,
             ),
         };
-        let first = |candidates: &[Self], width| {
-            let mut last = EngineError::Device("no kernel to choose from".to_owned());
+        let mut passed_over = Vec::new();
+        let mut first = |candidates: &[Self], width| {
             for kernels in candidates {
-                match self_test::run(device, *kernels, width) {
+                match self_test::products(device, *kernels, width) {
                     Ok(()) => return Ok(*kernels),
-                    Err(error) => last = error,
+                    Err(error) => passed_over.push(error),
                 }
             }
-            Err(last)
+            Err(passed_over.pop().unwrap_or_else(|| EngineError::Device("no kernel to choose from".to_owned())))
         };
         let (int16_last, int8_last) = (Int16Kernel::F64, Int8Kernel::F64);
         let of_int8: Vec<Self> = int8.iter().map(|int8| Self { int8: *int8, int16: int16_last, elements }).collect();
         let of_int16: Vec<Self> = int16.iter().map(|int16| Self { int8: int8_last, int16: *int16, elements }).collect();
-        Ok(Self { int8: first(&of_int8, Width::I8)?.int8, int16: first(&of_int16, Width::I16)?.int16, elements })
+        let int8 = first(&of_int8, Width::I8)?.int8;
+        let int16 = first(&of_int16, Width::I16)?.int16;
+        Ok((Self { int8, int16, elements }, passed_over))
     }
 }

@@ -6,6 +6,7 @@
 //!
 //! | module | what lives there |
 //! |---|---|
+//! | `device` | [`Device`]: where it computes, how that is named, which one is taken |
 //! | `engine` | [`TorchEngine`]: checks and dispatch |
 //! | `kernels`, `self_test` | which implementation serves an operation, and how it earns that |
 //! | `tensor`, `buffer` | [`TorchTensor`]: an exact type and memory that libtorch can see; memory of results, used again |
@@ -52,6 +53,7 @@ mod cache;
 mod calibrate;
 mod chain;
 mod cuda;
+mod device;
 mod engine;
 pub mod float;
 mod host;
@@ -69,6 +71,7 @@ mod torch;
 
 pub use cache::TorchRoom;
 pub use calibrate::calibrate;
-pub use engine::{Device, TorchEngine};
+pub use device::{Device, UnknownDevice};
+pub use engine::TorchEngine;
 pub use kernels::{ElementKernel, Int8Kernel, Int16Kernel, Kernels};
 pub use tensor::TorchTensor;

@@ -10,7 +10,7 @@ use crate::kernels::{ElementKernel, Int8Kernel, Int16Kernel, Kernels, Own};
 use crate::simd::Simd;
 use crate::tensor::{TorchTensor, device as failed};
 use crate::torch;
-use crate::torch::matmul::{f32_chunks, f64_product, int_mm, int8_halves};
+use crate::torch::matmul::{f32_chunks, f64_product, int_mm, words_by_bytes, words_by_words};
 
 /// Bits of what an accumulator of a libtorch kernel is held in.
 const ACCUMULATOR_32: u8 = 32;
@@ -74,13 +74,15 @@ impl ProductDispatch {
         }
         let k = b.ty().row() as i64;
         let left = a.data()?.f_narrow(1, offset as i64, k).and_then(|a| a.f_contiguous()).map_err(failed)?;
-        // Rows of words by rows of bytes: as words both.
-        let right = b.data()?.f_to_kind(left.kind()).map_err(failed)?;
+        let (right, size) = (b.data()?, (a.ty().rows() as i64, b.ty().rows() as i64, k));
         let (sums, bits) = match (bytes, of_bytes, of_words) {
-            (true, Int8Kernel::IntMm, _) => (int_mm(&left, &right), ACCUMULATOR_32),
-            (true, Int8Kernel::F32Chunks, _) => (f32_chunks(&left, &right), ACCUMULATOR_32),
-            (false, _, Int16Kernel::Int8Halves) => (int8_halves(&left, &right), ACCUMULATOR_64),
-            _ => (f64_product(&left, &right), ACCUMULATOR_64),
+            (true, Int8Kernel::IntMm, _) => (int_mm(&left, b.as_second()?, size), ACCUMULATOR_32),
+            (true, Int8Kernel::F32Chunks, _) => (f32_chunks(&left, right), ACCUMULATOR_32),
+            (false, _, Int16Kernel::Int8Halves) if b.ty().bits() <= 8 => {
+                (words_by_bytes(&left, b.as_second()?, size), ACCUMULATOR_64)
+            }
+            (false, _, Int16Kernel::Int8Halves) => (words_by_words(&left, right), ACCUMULATOR_64),
+            _ => (f64_product(&left, right), ACCUMULATOR_64),
         };
         let sums = sums.map_err(failed)?;
         if self.kernels.elements == ElementKernel::Torch {

@@ -3,7 +3,7 @@
 use tensorlink_graph::EngineError;
 
 use crate::cuda;
-use crate::engine::Device;
+use crate::device::Device;
 
 /// Bytes free on a device; on the host, what programs can take without swapping, within the process's control group.
 pub(crate) fn free(device: Device) -> Result<u64, EngineError> {

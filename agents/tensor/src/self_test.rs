@@ -1,14 +1,15 @@
 //! What a kernel must reproduce before money is staked on it: products of extremes over the longest dot product, and of
-//! noise in odd shapes.
+//! noise in odd shapes; then every operator.
 
-use tensorlink_graph::{Engine, EngineError, StepContext};
+use tensorlink_graph::{Engine, EngineError, StepContext, conformance};
 use tensorlink_num::Tensor;
 use tensorlink_num::execute as reference;
 use tensorlink_num::philox::philox4x32;
 use tensorlink_types::operator::MAX_REDUCTION;
 use tensorlink_types::{Opcode, Operand, Operator, Source, TensorType, Width};
 
-use crate::engine::{Device, TorchEngine};
+use crate::device::Device;
+use crate::engine::TorchEngine;
 use crate::kernels::Kernels;
 
 /// Rows of `a`, rows of `b`, elements of a dot product: few rows and many, whole vectors, odd ends, single elements.
@@ -22,6 +23,9 @@ const SHAPES: [(u32, u32, u32); 7] = [
     (1, 1, 1),
 ];
 
+/// Drawn cases of each opcode.
+const CASES: u32 = 4;
+
 /// Bits of the outputs: enough for any sum, so that no wrong bit is rounded away.
 const OUTPUT_BITS: u8 = 62;
 
@@ -29,7 +33,7 @@ const OUTPUT_BITS: u8 = 62;
 ///
 /// # Errors
 /// [`EngineError::Device`] naming the kernels and the first wrong element.
-pub(crate) fn run(device: Device, kernels: Kernels, width: Width) -> Result<(), EngineError> {
+pub(crate) fn products(device: Device, kernels: Kernels, width: Width) -> Result<(), EngineError> {
     let engine = TorchEngine::unchecked(device, kernels)?;
     for (m, n, k) in SHAPES {
         for pattern in [Pattern::Extremes, Pattern::Opposed, Pattern::Alternating, Pattern::Noise] {
@@ -44,6 +48,19 @@ pub(crate) fn run(device: Device, kernels: Kernels, width: Width) -> Result<(), 
         }
     }
     Ok(())
+}
+
+/// Runs every operator against the scalar reference: with drawn operands, and on a GPU, where libraries compute that
+/// nobody has tested there, in the shapes of a small transformer too, which takes most of a second.
+///
+/// # Errors
+/// [`EngineError::Device`] naming the kernels, the operator and the first wrong element.
+pub(crate) fn operators(engine: &TorchEngine) -> Result<(), EngineError> {
+    let conforms = match engine.device() {
+        Device::Cpu => conformance::drawn(engine, CASES),
+        Device::Cuda(_) => conformance::operators(engine, CASES),
+    };
+    conforms.map_err(|failure| EngineError::Device(format!("{}: {failure}", engine.describe())))
 }
 
 /// Compares an operator's output with the reference's.

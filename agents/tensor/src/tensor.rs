@@ -11,6 +11,7 @@ use tensorlink_types::{TensorType, Width};
 
 use crate::buffer::Buffer;
 use crate::shared::Shared;
+use crate::torch;
 
 /// A tensor in the host's memory or on a GPU, in the storage width of its type. Clones share the memory, which is never
 /// written again once the tensor exists. libtorch learns of what lies in the host's memory only when it is asked to
@@ -24,6 +25,8 @@ struct Inner {
     place: Option<Place>,
     /// As libtorch knows it, of the kind and dimensions of `ty`, once it does.
     data: OnceLock<tch::Tensor>,
+    /// On a GPU, and there for matrices of bytes alone: as [`torch::matmul::as_second`] makes them, once it has.
+    second: OnceLock<tch::Tensor>,
     /// Whose memory it is or is a part of: as long as this is held, nobody writes or frees it.
     _owner: Owner,
 }
@@ -140,7 +143,7 @@ fn strides(ty: &TensorType, row: usize) -> Vec<i64> {
 impl TorchTensor {
     fn new(ty: TensorType, place: Option<Place>, data: Option<tch::Tensor>, owner: Owner) -> Self {
         let data = data.map_or_else(OnceLock::new, OnceLock::from);
-        Self(Arc::new(Inner { ty, place, data, _owner: owner }))
+        Self(Arc::new(Inner { ty, place, data, second: OnceLock::new(), _owner: owner }))
     }
 
     /// Checks that `data` is laid out as `ty` says; the caller vouches for the mantissas' range.
@@ -280,6 +283,23 @@ impl TorchTensor {
         };
         let data = data.map_err(device)?;
         Ok(self.0.data.get_or_init(|| data))
+    }
+
+    /// The libtorch tensor in the lengths that a GPU wants of the second matrix of a product. It is made once: weights
+    /// serve many products.
+    ///
+    /// # Errors
+    /// [`EngineError::Device`] if libtorch fails.
+    pub(crate) fn as_second(&self) -> Result<&tch::Tensor, EngineError> {
+        if let Some(second) = self.0.second.get() {
+            return Ok(second);
+        }
+        let data = self.data()?;
+        if self.device() == Device::Cpu {
+            return Ok(data);
+        }
+        let second = torch::matmul::as_second(data).map_err(device)?;
+        Ok(self.0.second.get_or_init(|| second))
     }
 
     /// Host memory of the tensor.

@@ -28,7 +28,7 @@ pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
 
 fn of(measure: &Measure<'_>, which: Which<'_>) -> Result<Vec<Figure>> {
     let extent = measure.extent;
-    let Contestants { name: weights, vocabulary, runner, floats } = contestants(measure, which)?;
+    let Contestants { name: weights, vocabulary, device, runner, floats, .. } = contestants(measure, which)?;
     let mut runner = CachedRunner::sharing(runner)?;
     let (mut figures, rounds) = (Vec::new(), extent.rounds(15));
     for past in extent.lengths() {
@@ -42,13 +42,14 @@ fn of(measure: &Measure<'_>, which: Which<'_>) -> Result<Vec<Figure>> {
                 cache.truncate(past as usize);
                 peer.decode(NEXT, &mut cache)
             };
-            let times = race(rounds, || next(&mut runner, &mut sessions[..1], past), theirs);
+            let times = race(device, rounds, || next(&mut runner, &mut sessions[..1], past), theirs);
             let what = format!("{weights}: the token after {past}, times faster than {name}");
             figures.push(Figure::faster(Row::Decode, what, times, goal));
         }
         let mut alone = texts(&mut runner, &ids)?;
         let shared = RefCell::new(&mut runner);
         let (all, one) = race(
+            device,
             rounds,
             || next(&mut shared.borrow_mut(), &mut sessions, past),
             || next(&mut shared.borrow_mut(), &mut alone[..1], past),

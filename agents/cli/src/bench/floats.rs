@@ -23,7 +23,11 @@ pub(super) struct Contestants {
     /// Which weights it has.
     pub(super) name: String,
     pub(super) vocabulary: u32,
+    /// On which both compute.
+    pub(super) device: Device,
     pub(super) runner: StageRunner<TorchEngine>,
+    /// The same on the host, where the device is another.
+    pub(super) host: Option<StageRunner<TorchEngine>>,
     pub(super) floats: Floats,
 }
 
@@ -33,11 +37,16 @@ pub(super) fn contestants(measure: &Measure<'_>, which: Which<'_>) -> Result<Con
     let subject = which.open(measure.extent, engine.device())?;
     let model = subject.quantized(Setting::default())?;
     let (name, vocabulary) = (subject.name.clone(), subject.architecture.vocabulary);
-    let floats = Floats::new(subject, engine.device())?;
+    let device = engine.device();
+    let floats = Floats::new(subject, device)?;
     let (plan, constants) = model.stage(0..model.architecture().layers, |_| TensorRoot::default())?;
     drop(model);
+    let host = match device {
+        Device::Cpu => None,
+        Device::Cuda(_) => Some(StageRunner::new(TorchEngine::new(Device::Cpu)?, plan.clone(), &constants)?),
+    };
     let runner = StageRunner::new(engine, plan, &constants)?;
-    Ok(Contestants { name, vocabulary, runner, floats })
+    Ok(Contestants { name, vocabulary, device, runner, host, floats })
 }
 
 impl Floats {

@@ -11,7 +11,6 @@
 //! | `subject` | what is measured: decoders with random weights, and a trained one |
 //! | `alone` | the engine alone, which goes on with a text |
 //! | `model`, `logits` | accuracy: of folders, over sentences; of decoders, over text that goes on |
-//! | `passages` | pieces of a long text |
 //! | `prefill`, `decode`, `floats` | a whole text, and one more token, against libtorch's floats |
 //! | `llamacpp` | both, and accuracy, against llama.cpp |
 //! | `train`, `step` | a training step against libtorch's autograd; models in training |
@@ -34,7 +33,6 @@ mod logits;
 mod memory;
 mod model;
 mod native;
-mod passages;
 mod pipeline;
 mod prefill;
 mod receipts;
@@ -102,7 +100,7 @@ pub struct BenchArgs {
     /// all rows about trained ones, an encoder for row `model`.
     #[arg(long, value_name = "FOLDER")]
     pub model: Option<PathBuf>,
-    /// Device: cpu, cuda or cuda:N.
+    /// Device: cpu, cuda or cuda:N. On a GPU, rows `prefill`, `decode` and `train` take time by the clock.
     #[arg(long, env = "TENSORLINK_DEVICE", default_value = "cpu")]
     pub device: String,
     /// Try every row on next to nothing. The figures mean nothing then.

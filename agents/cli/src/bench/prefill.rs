@@ -1,6 +1,6 @@
 //! Reading a text from nothing, logits of every token, against libtorch in 32-bit and bfloat16 floats.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use tensorlink_graph::transformer::tokens;
 
 use super::figure::Figure;
@@ -19,17 +19,23 @@ pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
 
 fn of(measure: &Measure<'_>, which: Which<'_>) -> Result<Vec<Figure>> {
     let extent = measure.extent;
-    let Contestants { name: weights, vocabulary, runner, floats } = contestants(measure, which)?;
+    let Contestants { name: weights, vocabulary, device, runner, host, floats } = contestants(measure, which)?;
     let mut figures = Vec::new();
     for count in extent.lengths() {
         let ids = text(count, vocabulary);
         let input = tokens(&ids)?;
-        // Whether they can be computed at all.
-        runner.run(&input)?;
+        // Whether they can be computed at all, and to the same bits everywhere.
+        let logits = runner.run(&input)?;
+        if let Some(host) = &host {
+            ensure!(
+                host.run(&input)? == logits,
+                "{device} computes other bits than the host: a text of {count} tokens"
+            );
+        }
         let rounds = extent.rounds((2000 / (count as usize + 20)).clamp(5, 31));
         for ((name, peer), goal) in floats.each().zip(GOALS) {
             peer.forward(&ids, None)?;
-            let times = race(rounds, || runner.run(&input), || peer.forward(&ids, None));
+            let times = race(device, rounds, || runner.run(&input), || peer.forward(&ids, None));
             let what = format!("{weights}: a text of {count} tokens, times faster than {name}");
             figures.push(Figure::faster(Row::Prefill, what, times, goal));
         }

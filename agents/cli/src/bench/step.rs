@@ -136,6 +136,7 @@ pub(crate) struct Contest<E: Engine> {
     /// The sequences of the floats' steps, and what follows each token.
     batch: [Vec<i64>; 2],
     context: usize,
+    device: Device,
 }
 
 impl<E: Engine> Contest<E> {
@@ -145,18 +146,18 @@ impl<E: Engine> Contest<E> {
         let batch = [&subject.data.features, &subject.data.labels]
             .map(|ids| ids.mantissas().to_vec().into_iter().cycle().take(tokens).collect());
         let floats = [subject.float(device, Precision::F32)?, subject.float(device, Precision::Bf16)?];
-        Ok(Self { exact: subject.exact(engine)?, floats, batch, context: context as usize })
+        Ok(Self { exact: subject.exact(engine)?, floats, batch, context: context as usize, device })
     }
 
-    /// Processor time of a step of each: exact, f32, bfloat16.
+    /// Time of a step of each: exact, f32, bfloat16.
     pub(crate) fn step(&mut self, step: u32) -> Result<[Duration; 3]> {
-        let mut outcome = None;
-        let exact = once(|| outcome = Some(self.exact.step(step, Schedule::OneByOne)));
+        let (device, mut outcome) = (self.device, None);
+        let exact = once(device, || outcome = Some(self.exact.step(step, Schedule::OneByOne)));
         outcome.transpose()?;
         let [ids, following] = &self.batch;
         let float = |training: &mut FloatTraining| {
             let mut outcome = None;
-            let taken = once(|| outcome = Some(training.step(ids, following, self.context, step)));
+            let taken = once(device, || outcome = Some(training.step(ids, following, self.context, step)));
             outcome.transpose()?;
             Ok::<_, Box<dyn Error + Send + Sync>>(taken)
         };

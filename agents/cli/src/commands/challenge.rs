@@ -52,7 +52,7 @@ struct OfStage {
 /// Audits, and convicts the worker of what is wrong.
 pub async fn run(config: &Config, args: &ChallengeArgs, shutdown: CancellationToken) -> Result<()> {
     let receipts = args.receipt.as_deref().map(read).transpose()?;
-    let engine = device::open(None)?;
+    let engine = device::open(args.device.as_deref())?;
     let memory = engine.memory()? / 2;
     let (node, _folder) = Node::beside(config, DISK, &shutdown).await?;
     let head = node.ports.chain.head().await?.number;

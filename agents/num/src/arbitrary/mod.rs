@@ -16,6 +16,7 @@ mod training;
 #[allow(clippy::arithmetic_side_effects, reason = "sums of small numbers drawn here, never of input")]
 mod transformer;
 
+#[cfg(any(test, feature = "arbitrary"))]
 use proptest::prelude::*;
 use tensorlink_types::{JobKey, Opcode, Operator, TypeError};
 use thiserror::Error;
@@ -77,12 +78,14 @@ impl Case {
     }
 }
 
+#[cfg(any(test, feature = "arbitrary"))]
 /// Cases of one opcode; shrink towards small sizes.
 pub fn case_of(opcode: Opcode) -> impl Strategy<Value = Case> {
     (1..=MAX_SIZE, any::<u64>())
         .prop_filter_map("the generator has a bug", move |(size, seed)| Case::new(opcode, size, seed).ok())
 }
 
+#[cfg(any(test, feature = "arbitrary"))]
 /// Cases of every opcode.
 pub fn case() -> impl Strategy<Value = Case> {
     prop::sample::select(Opcode::ALL).prop_flat_map(case_of)

@@ -51,5 +51,5 @@ pub(crate) fn execute(engine: &TorchEngine, operator: &Operator, operands: &[&To
 
 /// Median times of one call of each contestant.
 pub(crate) fn race<A, B>(ours: impl FnMut() -> A, theirs: impl FnMut() -> B) -> (Duration, Duration) {
-    time::race(ROUNDS, ours, theirs)
+    time::race(Device::Cpu, ROUNDS, ours, theirs)
 }

@@ -11,23 +11,42 @@ use crate::host::elementwise::Precision;
 /// Elements of a dot product whose sum of int8 products stays below 2^24.
 const F32_CHUNK: i64 = 1024;
 
+/// What CUDA wants lengths to be multiples of.
+const UNIT: i64 = 8;
+
 /// Smallest multiple of `unit` that holds `n`.
 const fn padded(n: i64, unit: i64) -> i64 {
     (n + unit - 1) / unit * unit
 }
 
-/// int8 product by `_int_mm`, in int32. CUDA wants more than 16 rows, and the other lengths in multiples of 8; on the
-/// host, libtorch 2.11 answers noise for dot products of one element.
-pub(crate) fn int_mm(a: &Tensor, b: &Tensor) -> Result<Tensor, TchError> {
-    let (m, k) = a.size2()?;
-    let n = b.size2()?.0;
-    let (pm, pk, pn) = match a.device() {
-        Device::Cpu => (m, k.max(2), n),
-        _ => (padded(m.max(17), 8), padded(k, 8), padded(n, 8)),
-    };
-    let a = if (pm, pk) == (m, k) { a.shallow_clone() } else { a.f_constant_pad_nd([0, pk - k, 0, pm - m])? };
-    let b = if (pn, pk) == (n, k) { b.shallow_clone() } else { b.f_constant_pad_nd([0, pk - k, 0, pn - n])? };
-    a.f_internal_int_mm(&b.f_transpose(0, 1)?)?.f_narrow(0, 0, m)?.f_narrow(1, 0, n)
+/// Rows, columns and length of a dot product as `_int_mm` takes them: CUDA wants more than 16 rows, and the other
+/// lengths in multiples of 8; on the host, libtorch 2.11 answers noise for dot products of one element.
+fn taken((m, n, k): (i64, i64, i64), device: Device) -> (i64, i64, i64) {
+    match device {
+        Device::Cpu => (m, n, k.max(2)),
+        _ => (padded(m.max(17), UNIT), padded(n, UNIT), padded(k, UNIT)),
+    }
+}
+
+/// A matrix with zeros below and to its right.
+fn grown(matrix: &Tensor, rows: i64, row: i64) -> Result<Tensor, TchError> {
+    let (m, k) = matrix.size2()?;
+    if (rows, row) == (m, k) { Ok(matrix.shallow_clone()) } else { matrix.f_constant_pad_nd([0, row - k, 0, rows - m]) }
+}
+
+/// A matrix on a GPU in the lengths in which `_int_mm` takes it as its second, so that it need not be copied there for
+/// every product.
+pub(crate) fn as_second(matrix: &Tensor) -> Result<Tensor, TchError> {
+    let (n, k) = matrix.size2()?;
+    grown(matrix, padded(n, UNIT), padded(k, UNIT))
+}
+
+/// int8 product by `_int_mm`, in int32. Either matrix may have zeros already below and to its right, where [`taken`]
+/// wants them: `size` is what it has without.
+pub(crate) fn int_mm(a: &Tensor, b: &Tensor, size: (i64, i64, i64)) -> Result<Tensor, TchError> {
+    let (pm, pn, pk) = taken(size, a.device());
+    let (a, b) = (grown(a, pm, pk)?, grown(b, pn, pk)?);
+    a.f_internal_int_mm(&b.f_transpose(0, 1)?)?.f_narrow(0, 0, size.0)?.f_narrow(1, 0, size.1)
 }
 
 /// int8 product in `f32`, in chunks of the dot product that stay below 2^24; in int32.
@@ -52,25 +71,50 @@ pub(crate) fn f64_product(a: &Tensor, b: &Tensor) -> Result<Tensor, TchError> {
     a.f_to_kind(Kind::Double)?.f_mm(&b.f_to_kind(Kind::Double)?.f_transpose(0, 1)?)?.f_to_kind(Kind::Int64)
 }
 
-/// Bytes `(high, low)` of int16 mantissas, both signed: `m = 256·high + low + 128`.
-fn halves(m: &Tensor) -> Result<(Tensor, Tensor), TchError> {
-    let high = m.f_bitwise_right_shift_tensor_scalar(8)?.f_to_kind(Kind::Int8)?;
-    let low = m.f_bitwise_and(0xff)?.f_sub_scalar(128)?.f_to_kind(Kind::Int8)?;
-    Ok((high, low))
+/// The bytes of `m × k` words, high ones above low ones, and below them a row of ones, by which `_int_mm` gives
+/// the sums of the other matrix: `word = 256·high + low + 128`, `low` being signed too. Zeros fill it up to `rows`
+/// by `row`.
+fn bytes_of(words: &Tensor, (rows, row): (i64, i64)) -> Result<Tensor, TchError> {
+    let (m, k) = words.size2()?;
+    let out = Tensor::f_zeros([rows, row], (Kind::Int8, words.device()))?;
+    let part = |first: i64, rows: i64| out.f_narrow(0, first, rows)?.f_narrow(1, 0, k);
+    // Processors that libtorch runs on keep the low byte first.
+    let bytes = words.f_contiguous()?.f_view_dtype(Kind::Int8)?.f_view([m, k, 2])?;
+    part(0, m)?.f_copy_(&bytes.f_select(2, 1)?)?;
+    part(m, m)?.f_copy_(&bytes.f_select(2, 0)?.f_bitwise_xor(-128)?)?;
+    let _ = part(2 * m, 1)?.f_fill_(1)?;
+    Ok(out)
 }
 
-/// int16 product out of four int8 products, in int64: with `a = A + 128` and `b = B + 128`,
-/// `Σab = ΣAB + 128·(Σa + Σb) − 128²·K`.
-pub(crate) fn int8_halves(a: &Tensor, b: &Tensor) -> Result<Tensor, TchError> {
-    let k = a.size2()?.1;
-    let ((ah, al), (bh, bl)) = (halves(a)?, halves(b)?);
-    let high = int_mm(&ah, &bh)?.f_to_kind(Kind::Int64)?.f_bitwise_left_shift_tensor_scalar(16)?;
-    let middle = int_mm(&ah, &bl)?.f_add(&int_mm(&al, &bh)?)?;
-    let middle = middle.f_to_kind(Kind::Int64)?.f_bitwise_left_shift_tensor_scalar(8)?;
-    let low = int_mm(&al, &bl)?.f_to_kind(Kind::Int64)?;
-    let sums = |m: &Tensor| m.f_sum_dim_intlist(&[1i64][..], true, Kind::Int64)?.f_mul_scalar(128);
-    let bias = sums(a)?.f_add(&sums(b)?.f_transpose(0, 1)?)?.f_sub_scalar(128 * 128 * k)?;
-    high.f_add(&middle)?.f_add(&low)?.f_add(&bias)
+/// `256·high + low` of what stands in the first `m` rows and the `m` below, in int64.
+fn joined(halves: &Tensor, m: i64) -> Result<Tensor, TchError> {
+    let wide = halves.f_narrow(0, 0, 2 * m)?.f_to_kind(Kind::Int64)?;
+    wide.f_narrow(0, 0, m)?.f_bitwise_left_shift_tensor_scalar(8)?.f_add(&wide.f_narrow(0, m, m)?)
+}
+
+/// int16 × int8 product out of one of bytes, in int64; `b` as in [`int_mm`].
+pub(crate) fn words_by_bytes(a: &Tensor, b: &Tensor, (m, n, k): (i64, i64, i64)) -> Result<Tensor, TchError> {
+    let size = (2 * m + 1, n, k);
+    let (rows, _, row) = taken(size, a.device());
+    let halves = int_mm(&bytes_of(a, (rows, row))?, b, size)?;
+    let bias = halves.f_narrow(0, 2 * m, 1)?.f_to_kind(Kind::Int64)?.f_mul_scalar(128)?;
+    joined(&halves, m)?.f_add_(&bias)
+}
+
+/// int16 × int16 product out of one of bytes, in int64.
+pub(crate) fn words_by_words(a: &Tensor, b: &Tensor) -> Result<Tensor, TchError> {
+    let ((m, k), (n, _)) = (a.size2()?, b.size2()?);
+    let size = (2 * m + 1, 2 * n + 1, k);
+    let (rows, columns, row) = taken(size, a.device());
+    // Columns: high bytes, low ones, sums.
+    let halves = int_mm(&bytes_of(a, (rows, row))?, &bytes_of(b, (columns, row))?, size)?;
+    let of_a = joined(&halves, m)?;
+    let product = joined(&of_a.f_narrow(1, 0, 2 * n)?.f_transpose(0, 1)?, n)?.f_transpose(0, 1)?;
+    let sums_a = of_a.f_narrow(1, 2 * n, 1)?;
+    let sums_b =
+        joined(&halves.f_narrow(0, 2 * m, 1)?.f_narrow(1, 0, 2 * n)?.f_transpose(0, 1)?, n)?.f_transpose(0, 1)?;
+    let bias = sums_a.f_add(&sums_b)?.f_mul_scalar(128)?.f_add_scalar(128 * 128 * k)?;
+    product.f_add(&bias)
 }
 
 /// The rescale of sums in any width; in int64.
@@ -80,14 +124,13 @@ pub(crate) fn finish(sums: &Tensor, to: Precision) -> Result<Tensor, TchError> {
 
 /// Sums by scales of rows and columns, rescaled.
 pub(crate) fn finish_scaled(sums: &Tensor, (r, c): (&Tensor, &Tensor), to: Precision) -> Result<Tensor, TchError> {
-    let (r, c) = (r.f_to_kind(Kind::Int64)?, c.f_to_kind(Kind::Int64)?);
-    finish(&sums.f_to_kind(Kind::Int64)?.f_mul(&r.f_reshape([-1, 1])?.f_mul(&c.f_reshape([1, -1])?)?)?, to)
+    // Scales are widened on the way; rule N-25 bounds the product of the limits.
+    finish(&sums.f_to_kind(Kind::Int64)?.f_mul(&r.f_reshape([-1, 1])?)?.f_mul(&c.f_reshape([1, -1])?)?, to)
 }
 
 /// Sums by scales of columns, each row rescaled by a shift less its own.
 pub(crate) fn finish_shifted(sums: &Tensor, (s, c): (&Tensor, &Tensor), to: Precision) -> Result<Tensor, TchError> {
-    let c = c.f_to_kind(Kind::Int64)?.f_reshape([1, -1])?;
-    let sums = sums.f_to_kind(Kind::Int64)?.f_mul(&c)?;
+    let sums = sums.f_to_kind(Kind::Int64)?.f_mul(&c.f_reshape([1, -1])?)?;
     let places = super::row_shifts(s)?.f_neg()?.f_add_scalar(i64::from(to.shift))?.f_expand_as(&sums)?;
     super::rescale_each(&sums, &places, to.limit)
 }

@@ -1,8 +1,8 @@
 //! Operators in libtorch's own operations: what runs on a GPU, and on any processor it supports.
 //!
-//! Everything but matrix products is computed in `int64`, where rule N-6 keeps every accumulator below 2^62; shifts are
-//! arithmetic, so that they are floors. Matrix products are in [`matmul`] and [`heads`], longer rules in `norm`,
-//! `rope`, `sampling`, `training` and `random`.
+//! What moves or compares mantissas leaves them in their width. Everything else but matrix products is computed in
+//! `int64`, where rule N-6 keeps every accumulator below 2^62; shifts are arithmetic, so that they are floors. Matrix
+//! products are in [`matmul`] and [`heads`], longer rules in `norm`, `rope`, `sampling`, `training` and `random`.
 
 use tch::{Kind, TchError, Tensor};
 use tensorlink_graph::{EngineError, StepContext};
@@ -46,9 +46,42 @@ pub(crate) struct Shape {
 /// # Errors
 /// [`EngineError::Device`] if there is none, or it has another number of elements.
 pub(crate) fn wrap(output: &TensorType, out: Result<Tensor, TchError>) -> Result<TorchTensor, EngineError> {
-    let out =
-        out.and_then(|out| out.f_reshape(dims(output).as_slice())?.f_to_kind(kind(output.width()))?.f_contiguous());
+    let out = out.and_then(|out| laid_out(output, &out));
     TorchTensor::wrap(output.clone(), out.map_err(failed)?)
+}
+
+/// The same of a result that may share an operand's memory: whoever lent that may write or free it once the operand is
+/// dropped, so the result is copied then.
+///
+/// # Errors
+/// As [`wrap`].
+pub(crate) fn wrap_own(
+    output: &TensorType,
+    out: Result<Tensor, TchError>,
+    operands: &[&Tensor],
+) -> Result<TorchTensor, EngineError> {
+    let own = |out: Tensor| {
+        if !operands.iter().any(|operand| begins_in(&out, operand)) {
+            return Ok(out);
+        }
+        let mut copy = out.f_empty_like()?;
+        copy.f_copy_(&out)?;
+        Ok(copy)
+    };
+    wrap(output, out.and_then(|out| own(laid_out(output, &out)?)))
+}
+
+fn laid_out(output: &TensorType, out: &Tensor) -> Result<Tensor, TchError> {
+    out.f_reshape(dims(output).as_slice())?.f_to_kind(kind(output.width()))?.f_contiguous()
+}
+
+/// Whether a tensor's first element lies in another's memory.
+fn begins_in(tensor: &Tensor, other: &Tensor) -> bool {
+    // Elements lie `stride` apart, in each dimension.
+    let far: i64 = other.size().iter().zip(other.stride()).map(|(size, stride)| (size - 1) * stride).sum();
+    let bytes = usize::try_from(far + 1).unwrap_or(usize::MAX).saturating_mul(other.kind().elt_size_in_bytes());
+    let start = other.data_ptr().addr();
+    (start..start.saturating_add(bytes)).contains(&tensor.data_ptr().addr())
 }
 
 /// Rule N-2 for elements below 2^62 in magnitude.
@@ -154,17 +187,20 @@ fn normalize(p: &Tensor, z: &Tensor, bits: u32, limit: i64) -> Result<Tensor, Tc
     dividend.f_div_tensor_mode(&z.f_mul_scalar(2)?, "floor")?.f_clamp(-limit, limit)
 }
 
-/// Computes every operator but products, Gather and Sample from `int64` operands, to `int64`, in any shape with the
-/// output's number of elements.
+/// Computes every operator but products, Gather and Sample, in any shape with the output's number of elements and in
+/// the output's width or a larger one. What it gives may share an operand's memory.
 pub(crate) fn execute(
     instruction: &Instruction,
-    operands: &[Tensor],
+    operands: &[&Tensor],
     shape: &Shape,
     context: &StepContext,
 ) -> Result<Tensor, TchError> {
     let Shape { row, tokens, exponent, output, limit } = *shape;
-    let operand =
-        |i: usize| operands.get(i).ok_or_else(|| TchError::Torch(format!("operand {i} of {instruction:?} is missing")));
+    let narrow = |i: usize| {
+        let missing = || TchError::Torch(format!("operand {i} of {instruction:?} is missing"));
+        operands.get(i).copied().ok_or_else(missing)
+    };
+    let operand = |i: usize| narrow(i)?.f_to_kind(Kind::Int64);
     let matrix = |i: usize| operand(i)?.f_reshape([-1, row]);
     let column = |i: usize| operand(i)?.f_reshape([-1, 1]);
     // The second operand repeats along the first.
@@ -173,7 +209,7 @@ pub(crate) fn execute(
         Ok::<_, TchError>((operand(0)?.f_reshape([-1, b.numel() as i64])?, b))
     };
     match *instruction {
-        Instruction::Transpose => operand(0)?.f_transpose(-2, -1)?.f_contiguous(),
+        Instruction::Transpose => narrow(0)?.f_transpose(-2, -1)?.f_contiguous(),
         Instruction::Combine { ca, cb, shift } => {
             let (a, b) = repeated()?;
             rescale(&a.f_mul_scalar(ca)?.f_add(&b.f_mul_scalar(cb)?)?, shift, limit)
@@ -183,23 +219,24 @@ pub(crate) fn execute(
             let (a, b) = repeated()?;
             rescale(&a.f_mul(&b)?, shift, limit)
         }
-        Instruction::Relu => operand(0)?.f_clamp_min(0),
-        Instruction::ReluGrad => operand(0)?.f_masked_fill(&operand(1)?.f_le(0)?, 0),
-        Instruction::Lookup(attributes) => lookup(operand(0)?, operand(1)?, &attributes, limit),
+        Instruction::Relu => narrow(0)?.f_clamp_min(0),
+        Instruction::ReluGrad => narrow(0)?.f_masked_fill(&narrow(1)?.f_le(0)?, 0),
+        Instruction::Lookup(attributes) => lookup(&operand(0)?, &operand(1)?, &attributes, limit),
         Instruction::RowMax { causal: true, .. } => {
-            let a = matrix(0)?;
-            a.f_masked_fill(&hidden(&a, tokens)?, i64::MIN)?.f_amax([1i64], false)
+            let a = narrow(0)?.f_reshape([-1, row])?;
+            // A row sees its own token at least.
+            a.f_masked_fill(&hidden(&a, tokens)?, -limit)?.f_amax([1i64], false)
         }
-        Instruction::RowMax { run, .. } => operand(0)?.f_reshape([-1, run as i64])?.f_amax([1i64], false),
-        Instruction::RowAbsMax { run } => operand(0)?.f_reshape([-1, run as i64])?.f_abs()?.f_amax([1i64], false),
+        Instruction::RowMax { run, .. } => narrow(0)?.f_reshape([-1, run as i64])?.f_amax([1i64], false),
+        Instruction::RowAbsMax { run } => narrow(0)?.f_reshape([-1, run as i64])?.f_abs()?.f_amax([1i64], false),
         Instruction::ExpNeg { multiplier, input_shift, causal } => {
             let z = column(1)?.f_sub(&matrix(0)?)?.f_clamp_min(0)?;
-            let y = exp_neg(&z, operand(2)?, multiplier, input_shift, limit)?;
+            let y = exp_neg(&z, &operand(2)?, multiplier, input_shift, limit)?;
             if causal { y.f_masked_fill(&hidden(&z, tokens)?, 0) } else { Ok(y) }
         }
-        Instruction::Norm(attributes) => norm::norm(operand(0)?, (operand(1)?, operand(2)?), &attributes, limit),
+        Instruction::Norm(attributes) => norm::norm(&operand(0)?, (&operand(1)?, &operand(2)?), &attributes, limit),
         Instruction::Rope { heads, shift } => {
-            rope::rope(&matrix(0)?, operand(1)?, heads as i64, (shift, limit, exponent))
+            rope::rope(&matrix(0)?, &operand(1)?, heads as i64, (shift, limit, exponent))
         }
         Instruction::RowSum { run, shift } => {
             let parts = operand(0)?.f_reshape([-1, run as i64])?;
@@ -212,8 +249,8 @@ pub(crate) fn execute(
             let hit = column(1)?.f_eq_tensor(&columns)?;
             rescale(&p.f_sub(&hit.f_to_kind(Kind::Int64)?.f_mul_scalar(one)?)?, shift, limit)
         }
-        Instruction::RowArgMax { run } => sampling::first_largest(&operand(0)?.f_reshape([-1, run as i64])?),
-        Instruction::RowPick { run } => sampling::pick(&operand(0)?.f_reshape([-1, run as i64])?, &column(1)?),
+        Instruction::RowArgMax { run } => sampling::first_largest(&narrow(0)?.f_reshape([-1, run as i64])?),
+        Instruction::RowPick { run } => sampling::pick(&narrow(0)?.f_reshape([-1, run as i64])?, &column(1)?),
         Instruction::TailSum { run, bound, weighted, shift } => {
             let parts = [-1, row / run as i64, run as i64];
             let part = |i: usize| operand(i)?.f_reshape(parts);
@@ -222,44 +259,44 @@ pub(crate) fn execute(
             rescale(&sampling::tail_sum(&part(0)?, w.as_ref(), &least)?, shift, limit)
         }
         Instruction::Threshold { step } => {
-            let operands = [operand(0)?, operand(1)?, operand(2)?, operand(3)?, operand(4)?];
+            let operands = [&operand(0)?, &operand(1)?, &operand(2)?, &operand(3)?, &operand(4)?];
             sampling::threshold(operands, step, limit)
         }
         Instruction::Perturb { bound, places, shift } => {
             let least = column(1)?.f_add_scalar(bound)?;
-            let operands = (&matrix(0)?, &least, operand(2)?, operand(3)?);
+            let operands = (&matrix(0)?, &least, &operand(2)?, &operand(3)?);
             sampling::perturb(operands, i64::from(places), (shift, limit))
         }
         Instruction::Choose { length } => {
-            sampling::choose((operand(0)?, operand(1)?, operand(2)?), length, (row, limit))
+            sampling::choose((&operand(0)?, &operand(1)?, &operand(2)?), length, (row, limit))
         }
         Instruction::RowCombine { ca, cb, shift } => {
-            let (a, b) = training::runs(operand(0)?, operand(1)?)?;
+            let (a, b) = training::runs(&operand(0)?, &operand(1)?)?;
             rescale(&a.f_mul_scalar(ca)?.f_add(&b.f_mul_scalar(cb)?)?, shift, limit)
         }
         Instruction::RowMul { shift } => {
-            let (a, b) = training::runs(operand(0)?, operand(1)?)?;
+            let (a, b) = training::runs(&operand(0)?, &operand(1)?)?;
             rescale(&a.f_mul(&b)?, shift, limit)
         }
         Instruction::InverseNorm { run, spread, shift } => {
             norm::inverse_norm(&operand(0)?.f_reshape([-1, run as i64])?, &spread, (shift, limit))
         }
-        Instruction::GatherGrad { shift } => training::gather_grad(operand(0)?, operand(1)?, output, (shift, limit)),
-        Instruction::Ratio { bits, floor } => training::ratio(operand(0)?, operand(1)?, (bits, floor), limit),
-        Instruction::Shrink { most, bits } => training::shrink(operand(0)?, (most, bits), limit),
-        Instruction::AtStep => training::at_step(operand(0)?, context.step, output.1),
+        Instruction::GatherGrad { shift } => training::gather_grad(&operand(0)?, &operand(1)?, output, (shift, limit)),
+        Instruction::Ratio { bits, floor } => training::ratio(&operand(0)?, &operand(1)?, (bits, floor), limit),
+        Instruction::Shrink { most, bits } => training::shrink(&operand(0)?, (most, bits), limit),
+        Instruction::AtStep => training::at_step(narrow(0)?, context.step, output.1),
         Instruction::GroupSum { heads, shift } => {
             training::group_sum(&matrix(0)?, (row / heads as i64, output.1), (shift, limit))
         }
-        Instruction::Dropout(attributes) => random::dropout(operand(0)?, &attributes, context, limit),
-        Instruction::Slice { offset } => matrix(0)?.f_narrow(1, offset as i64, output.1),
+        Instruction::Dropout(attributes) => random::dropout(&operand(0)?, &attributes, context, limit),
+        Instruction::Slice { offset } => narrow(0)?.f_reshape([-1, row])?.f_narrow(1, offset as i64, output.1),
         Instruction::Dither { bits, stream } => {
             random::dither(&matrix(0)?, &column(1)?, (bits, stream), context, limit)
         }
         Instruction::RowShift { run, bits } => row_shift(&operand(0)?.f_reshape([-1, run as i64])?, bits),
         Instruction::ShiftRows => {
             let a = matrix(0)?;
-            let places = row_shifts(operand(1)?)?.f_expand_as(&a)?;
+            let places = row_shifts(&operand(1)?)?.f_expand_as(&a)?;
             rescale_each(&a, &places, limit)
         }
         Instruction::MatMul { .. }

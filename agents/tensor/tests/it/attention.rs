@@ -3,24 +3,28 @@
 use tensorlink_graph::{Engine, StepContext};
 use tensorlink_num::arbitrary::Dice;
 use tensorlink_num::{Tensor, execute as reference};
-use tensorlink_tensor::{Device, ElementKernel, Int8Kernel, Int16Kernel, Kernels, TorchEngine};
+use tensorlink_tensor::{ElementKernel, Int8Kernel, Int16Kernel, TorchEngine};
 use tensorlink_types::{Opcode, Operand, Operator, Source, TensorType};
 
+use crate::device;
+
 fn engines() -> Vec<TorchEngine> {
-    let portable =
-        Kernels { int8: Int8Kernel::F32Chunks, int16: Int16Kernel::F64, elements: ElementKernel::HostBaseline };
-    let by_libtorch = Kernels { int8: Int8Kernel::F64, int16: Int16Kernel::F64, elements: ElementKernel::Torch };
-    let given = |kernels| TorchEngine::with_kernels(Device::Cpu, kernels).expect("f32 and f64 are exact anywhere");
-    let mut engines = vec![given(portable), given(by_libtorch)];
+    let mut engines = device::with([
+        (Int8Kernel::F32Chunks, Int16Kernel::F64, ElementKernel::HostBaseline),
+        (Int8Kernel::F64, Int16Kernel::F64, ElementKernel::Torch),
+        (Int8Kernel::IntMm, Int16Kernel::Int8Halves, ElementKernel::Torch),
+    ]);
+    assert!(!engines.is_empty(), "f64 products are exact anywhere");
     engines.extend(own());
     engines
 }
 
 /// Engines with our own products, as far as this processor has what they use.
 fn own() -> Vec<TorchEngine> {
-    let all = [(Int8Kernel::Amx, Int16Kernel::Amx), (Int8Kernel::Vnni, Int16Kernel::Vnni)];
-    let kernels = all.map(|(int8, int16)| Kernels { int8, int16, elements: ElementKernel::Host });
-    kernels.into_iter().filter_map(|kernels| TorchEngine::with_kernels(Device::Cpu, kernels).ok()).collect()
+    device::with([
+        (Int8Kernel::Amx, Int16Kernel::Amx, ElementKernel::Host),
+        (Int8Kernel::Vnni, Int16Kernel::Vnni, ElementKernel::Host),
+    ])
 }
 
 fn ty(bits: u8, exponent: i16, dims: &[u32]) -> TensorType {

@@ -7,9 +7,11 @@ use tensorlink_graph::transformer::random::{self, Dimensions};
 use tensorlink_graph::transformer::{Architecture, Family, Head, Quantized, Setting, StageRunner, tokens};
 use tensorlink_graph::{Engine, EngineError};
 use tensorlink_num::Tensor;
+use tensorlink_tensor::calibrate;
 use tensorlink_tensor::float::{FloatModel, Precision};
-use tensorlink_tensor::{Device, ElementKernel, Int8Kernel, Int16Kernel, Kernels, TorchEngine, calibrate};
 use tensorlink_types::{TensorRoot, TensorType};
+
+use crate::device::{device, engines};
 
 const SIZE: Dimensions =
     Dimensions { vocabulary: 200, width: 96, layers: 2, heads: 4, kv_heads: 2, hidden: 160, context: 200 };
@@ -22,17 +24,12 @@ fn decoders() -> Vec<Quantized> {
     let qwen = Architecture { query_key_norm: true, family: Family::Qwen3, ..random::llama(SIZE) };
     let quantized = |architecture: Architecture| {
         let weights = random::weights(&architecture, 7).unwrap();
-        let float = FloatModel::new(&architecture, &weights, Device::Cpu, Precision::F32).unwrap();
+        let float = FloatModel::new(&architecture, &weights, device(), Precision::F32).unwrap();
         let known = text(40);
         let seen = calibrate(&float, [known.as_slice()]).unwrap();
         Quantized::new(architecture, Setting::default(), &weights, &seen).unwrap()
     };
     [random::gpt2(SIZE), random::llama(SIZE), random::gemma3(SIZE), qwen].map(quantized).into()
-}
-
-fn engines() -> [TorchEngine; 2] {
-    let torch = Kernels { int8: Int8Kernel::F32Chunks, int16: Int16Kernel::F64, elements: ElementKernel::Torch };
-    [TorchEngine::new(Device::Cpu).unwrap(), TorchEngine::with_kernels(Device::Cpu, torch).unwrap()]
 }
 
 /// The next tokens of some texts, all of one stage.

@@ -3,28 +3,25 @@
 use tensorlink_graph::{Engine, EngineError, StepContext, conformance};
 use tensorlink_num::arbitrary::{Case, Dice, case_of};
 use tensorlink_num::{Tensor, execute as reference};
-use tensorlink_tensor::{Device, ElementKernel, Int8Kernel, Int16Kernel, Kernels, TorchEngine};
+use tensorlink_tensor::{Device, ElementKernel, Int8Kernel, Int16Kernel, TorchEngine};
 use tensorlink_types::{Opcode, Operand, Operator, Source, TensorType};
 
 use proptest::prelude::*;
 
+use crate::device;
+
 /// Engines with every kernel that is exact here; each kernel appears once at least.
 fn engines() -> Vec<TorchEngine> {
     use ElementKernel::{Host, HostBaseline, Torch};
-    let choices = [
+    let engines = device::with([
         (Int8Kernel::Amx, Int16Kernel::Amx, Host),
         (Int8Kernel::Vnni, Int16Kernel::Vnni, Host),
         (Int8Kernel::IntMm, Int16Kernel::Int8Halves, Torch),
         (Int8Kernel::F32Chunks, Int16Kernel::F64, HostBaseline),
         (Int8Kernel::F64, Int16Kernel::F64, Torch),
         (Int8Kernel::IntMm, Int16Kernel::F64, Host),
-    ];
-    let engines: Vec<_> = choices
-        .into_iter()
-        .map(|(int8, int16, elements)| Kernels { int8, int16, elements })
-        .filter_map(|kernels| TorchEngine::with_kernels(Device::Cpu, kernels).ok())
-        .collect();
-    // `f32` and `f64` products are exact on any processor.
+    ]);
+    // `f32` and `f64` products are exact on any processor, `f64` ones and `_int_mm` on a GPU.
     assert!(engines.len() >= 2, "the kernels that need nothing special do not pass: {engines:?}");
     engines
 }
@@ -265,9 +262,9 @@ fn products_on_several_threads() {
 
 #[test]
 fn an_engine_chooses_exact_kernels_and_names_them() {
-    let engine = TorchEngine::new(Device::Cpu).unwrap();
+    let engine = device::engine();
     let description = engine.describe();
-    assert!(description.contains("cpu") && description.contains("int8"), "{description}");
+    assert!(description.contains(&device::device().to_string()) && description.contains("int8"), "{description}");
     for seed in 0..40 {
         agree(std::slice::from_ref(&engine), &Case::new(Opcode::MatMul, 12, seed).unwrap());
     }
@@ -276,7 +273,7 @@ fn an_engine_chooses_exact_kernels_and_names_them() {
 
 #[test]
 fn misuse_is_refused() {
-    let engine = TorchEngine::new(Device::Cpu).unwrap();
+    let engine = device::engine();
     let context = StepContext::default();
     let a = Tensor::zeros(ty(8, 0, &[4, 6]));
     let b = Tensor::zeros(ty(8, 0, &[5, 6]));
@@ -312,7 +309,7 @@ fn host_kernels_do_not_serve_a_gpu_and_an_absent_gpu_is_named() {
 /// Tensors travel between threads, as the roles that own them do.
 #[test]
 fn tensors_are_shared_between_threads() {
-    let engine = TorchEngine::new(Device::Cpu).unwrap();
+    let engine = device::engine();
     let tensor = engine.import(&Tensor::from_wide(ty(16, 0, &[3]), &[1, -2, 3]).unwrap()).unwrap();
     std::thread::scope(|scope| {
         for _ in 0..4 {

@@ -9,6 +9,7 @@ use tensorlink_graph::transformer::{
 use tensorlink_tensor::Device;
 use tensorlink_tensor::float::{FloatError, FloatModel, FloatOutput, Precision, Products, Seen};
 
+use crate::device::device;
 use crate::reference::Reference;
 
 const SIZE: Dimensions =
@@ -60,7 +61,7 @@ fn weights(architecture: &Architecture) -> Weights {
 }
 
 fn model(architecture: &Architecture, precision: Precision) -> FloatModel {
-    FloatModel::new(architecture, &weights(architecture), Device::Cpu, precision).unwrap()
+    FloatModel::new(architecture, &weights(architecture), device(), precision).unwrap()
 }
 
 fn values(output: Result<FloatOutput, FloatError>) -> Vec<f32> {
@@ -180,15 +181,15 @@ fn wrong_calls_say_what_is_wrong() {
     assert!(matches!(error, FloatError::Length { tokens: 4, most: 3 }), "{error}");
     assert_eq!(cache.len(), 2);
 
-    let error = FloatModel::new(&bert, &weights(&llama), Device::Cpu, Precision::F32).unwrap_err();
+    let error = FloatModel::new(&bert, &weights(&llama), device(), Precision::F32).unwrap_err();
     assert!(matches!(error, FloatError::Weights(_)), "{error}");
     let wider = Architecture { hidden: 41, ..llama.clone() };
-    let error = FloatModel::new(&wider, &weights(&llama), Device::Cpu, Precision::F32).unwrap_err();
+    let error = FloatModel::new(&wider, &weights(&llama), device(), Precision::F32).unwrap_err();
     assert!(error.to_string().contains("[40, 24]"), "{error}");
     assert!(FloatModel::new(&llama, &weights(&llama), Device::Cuda(99), Precision::F32).is_err());
 
-    let encoder = FloatModel::new(&bert, &weights(&bert), Device::Cpu, Precision::F32).unwrap();
+    let encoder = FloatModel::new(&bert, &weights(&bert), device(), Precision::F32).unwrap();
     assert!(matches!(encoder.cache(4).unwrap_err(), FloatError::NotADecoder));
-    let half = FloatModel::new(&llama, &weights(&llama), Device::Cpu, Precision::Bf16).unwrap();
+    let half = FloatModel::new(&llama, &weights(&llama), device(), Precision::Bf16).unwrap();
     assert!(matches!(half.decode(1, &mut cache).unwrap_err(), FloatError::ForeignCache));
 }

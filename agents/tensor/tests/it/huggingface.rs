@@ -4,8 +4,9 @@ use serde_json::Value;
 use tensorlink_graph::transformer::describe;
 use tensorlink_graph::transformer::fixture::{FAMILIES, Folder, Stored};
 use tensorlink_graph::transformer::import::{File, import};
-use tensorlink_tensor::Device;
 use tensorlink_tensor::float::{FloatModel, Precision};
+
+use crate::device::device;
 
 /// Most that an output may be off: that of a float's arithmetic.
 const TOLERANCE: f64 = 2e-5;
@@ -24,7 +25,7 @@ fn every_family_computes_what_hugging_face_computes() {
         let architecture = describe(&folder.config_json(), None).unwrap().architecture;
         let bytes = folder.safetensors(Stored::Bf16);
         let weights = import(&architecture, &[File { name: "model.safetensors", bytes: &bytes }], None).unwrap();
-        let model = FloatModel::new(&architecture, &weights, Device::Cpu, Precision::F32).unwrap();
+        let model = FloatModel::new(&architecture, &weights, device(), Precision::F32).unwrap();
         let actual = model.forward(&tokens, None).unwrap().values().unwrap();
         let rows: Vec<Vec<f64>> = serde_json::from_value(case["output"].clone()).unwrap();
         let expected = rows.concat();

@@ -2,6 +2,7 @@
 
 mod attention;
 mod decode;
+mod device;
 mod exact;
 mod float;
 mod huggingface;

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use tensorlink_graph::transformer::describe;
 use tensorlink_graph::transformer::import::{File, import};
-use tensorlink_tensor::Device;
 use tensorlink_tensor::float::{FloatModel, Precision};
+
+use crate::device::device;
 
 #[derive(Deserialize)]
 struct Case {
@@ -34,7 +35,7 @@ fn embeddings_of_sentences_are_those_of_the_model() {
     assert_eq!(cases.len(), 3);
     // bfloat16 has 8 significant bits.
     for (precision, least) in [(Precision::F32, 0.999_999), (Precision::Bf16, 0.999)] {
-        let model = FloatModel::new(&architecture, &weights, Device::Cpu, precision).unwrap();
+        let model = FloatModel::new(&architecture, &weights, device(), precision).unwrap();
         for Case { text, ids, embedding } in &cases {
             let values = model.forward(ids, None).unwrap().values().unwrap();
             assert_eq!(values.len(), embedding.len());

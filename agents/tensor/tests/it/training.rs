@@ -18,8 +18,9 @@ use tensorlink_graph::{
 };
 use tensorlink_num::{StepContext, Tensor};
 use tensorlink_tensor::float::{FloatError, FloatRun, FloatTraining, Precision};
-use tensorlink_tensor::{Device, TorchEngine};
 use tensorlink_types::TensorRoot;
+
+use crate::device::{device, engines};
 
 const SIZE: Dimensions =
     Dimensions { vocabulary: 23, width: 16, layers: 2, heads: 4, kv_heads: 2, hidden: 24, context: 12 };
@@ -69,7 +70,7 @@ fn losses(architecture: &Architecture, way: [&str; 2]) -> Vec<f64> {
     let (_, training, data) = begun_by(architecture, way);
     let floats = float_data(&data);
     let (mut state, (_, recipe)) = (training.state.clone(), training.language().unwrap());
-    let mut torch = FloatTraining::new(architecture, recipe, &state, (Device::Cpu, Precision::F32)).unwrap();
+    let mut torch = FloatTraining::new(architecture, recipe, &state, (device(), Precision::F32)).unwrap();
     let mut losses = Vec::new();
     for step in 0..STEPS {
         let context = StepContext { job_key: job_key(1), step };
@@ -121,7 +122,13 @@ fn trained<E: Engine>(architecture: &Architecture, way: [&str; 2], engine: impl 
 
 #[test]
 fn integers_are_those_of_the_reference() {
-    let torch = TorchEngine::new(Device::Cpu).unwrap();
+    let engines = engines();
+    let agree = |architecture: &Architecture, way: [&'static str; 2]| {
+        let reference = trained(architecture, way, || Reference);
+        for engine in &engines {
+            assert!(trained(architecture, way, || engine.clone()) == reference, "{architecture:?}, {way:?}");
+        }
+    };
     for architecture in [
         llama(SIZE),
         gpt2(SIZE),
@@ -131,21 +138,17 @@ fn integers_are_those_of_the_reference() {
         // Rows that are reduced in parts.
         gpt2(Dimensions { vocabulary: 4100, hidden: 4098, layers: 1, ..SIZE }),
     ] {
-        let exact = trained(&architecture, ["", ""], || torch.clone());
-        let reference = trained(&architecture, ["", ""], || Reference);
-        assert!(exact == reference, "{architecture:?}");
+        agree(&architecture, ["", ""]);
     }
     for (architecture, way) in [llama(SIZE), gpt2(SIZE)].iter().flat_map(|a| WAYS.map(|way| (a, way))) {
-        let (exact, reference) =
-            (trained(architecture, way, || torch.clone()), trained(architecture, way, || Reference));
-        assert!(exact == reference, "{architecture:?}, {way:?}");
+        agree(architecture, way);
     }
 }
 
 /// Calibrated by libtorch.
 fn by_libtorch(training: &Training, data: &TrainingSet, steps: u32) -> Result<Calibration, CalibrateError> {
     let start =
-        |graph, floats, state| FloatRun::new(graph, &floats, state, (Device::Cpu, Precision::F32)).map_err(Into::into);
+        |graph, floats, state| FloatRun::new(graph, &floats, state, (device(), Precision::F32)).map_err(Into::into);
     training.calibrate_by(start, data, steps, 1)
 }
 
@@ -243,7 +246,7 @@ fn floated<T: Element>(
     precision: Precision,
 ) -> (Vec<f64>, State) {
     let data = float_data(data);
-    let mut run = FloatRun::new(&training.graph, &data, state, (Device::Cpu, precision)).unwrap();
+    let mut run = FloatRun::new(&training.graph, &data, state, (device(), precision)).unwrap();
     let losses = steps.map(|step| run.train(&StepContext { job_key: job_key(1), step }).unwrap()).collect();
     (losses, run.state().unwrap())
 }
@@ -303,10 +306,10 @@ fn a_float_run_says_what_its_state_lacks() {
     let mut state = training.state.clone();
     let site = state.keys().next().unwrap().clone();
     state.get_mut(&site).unwrap().pop();
-    let wrong = FloatRun::new(&training.graph, &float_data(&data), &state, (Device::Cpu, Precision::F32));
+    let wrong = FloatRun::new(&training.graph, &float_data(&data), &state, (device(), Precision::F32));
     assert!(matches!(wrong, Err(FloatError::Device(_))));
     state.remove(&site);
-    let wrong = FloatRun::new(&training.graph, &float_data(&data), &state, (Device::Cpu, Precision::F32));
+    let wrong = FloatRun::new(&training.graph, &float_data(&data), &state, (device(), Precision::F32));
     let Err(FloatError::Device(why)) = wrong else { panic!("it has no values") };
     assert!(why.contains(&site), "{why}");
 }

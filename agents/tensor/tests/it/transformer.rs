@@ -6,9 +6,11 @@ use tensorlink_graph::transformer::{
     Architecture, Family, Output, Pooling, Positions, Quantized, Rotary, Scaling, Setting, StageRunner, Weights, tokens,
 };
 use tensorlink_num::Tensor;
+use tensorlink_tensor::calibrate;
 use tensorlink_tensor::float::{FloatModel, Precision};
-use tensorlink_tensor::{Device, TorchEngine, calibrate};
 use tensorlink_types::TensorRoot;
+
+use crate::device::{device, engine, engines};
 
 const SIZE: Dimensions =
     Dimensions { vocabulary: 200, width: 96, layers: 3, heads: 4, kv_heads: 2, hidden: 160, context: 32 };
@@ -56,10 +58,10 @@ fn cosine(a: &[f64], b: &[f64]) -> f64 {
 fn integers_give_what_floats_give() {
     for architecture in architectures() {
         let weights = random::weights(&architecture, 7).unwrap();
-        let float = FloatModel::new(&architecture, &weights, Device::Cpu, Precision::F32).unwrap();
+        let float = FloatModel::new(&architecture, &weights, device(), Precision::F32).unwrap();
         let model = quantized(&architecture, &weights, &float);
         let (plan, constants) = model.stage(0..architecture.layers, |_| TensorRoot::default()).unwrap();
-        let runner = StageRunner::new(TorchEngine::new(Device::Cpu).unwrap(), plan, &constants).unwrap();
+        let runner = StageRunner::new(engine(), plan, &constants).unwrap();
         let row = match architecture.output {
             Output::Embedding(_) => SIZE.width,
             Output::Logits { .. } => SIZE.vocabulary,
@@ -85,17 +87,19 @@ fn integers_give_what_floats_give() {
 fn the_engine_gives_the_bits_of_the_reference() {
     for architecture in architectures() {
         let weights = random::weights(&architecture, 7).unwrap();
-        let float = FloatModel::new(&architecture, &weights, Device::Cpu, Precision::F32).unwrap();
+        let float = FloatModel::new(&architecture, &weights, device(), Precision::F32).unwrap();
         let model = quantized(&architecture, &weights, &float);
         let (plan, constants) = model.stage(0..architecture.layers, |_| TensorRoot::default()).unwrap();
         let input = tokens(&texts(3)[4]).unwrap();
         let reference = StageRunner::new(Reference, plan.clone(), &constants).unwrap().trace(&input).unwrap();
-        let engine = StageRunner::new(TorchEngine::new(Device::Cpu).unwrap(), plan.clone(), &constants).unwrap();
         let program = plan.program(input.ty().dims()[0]).unwrap();
-        let traced: Vec<Tensor> = engine.trace(&input).unwrap();
-        for ((due, got), name) in reference.iter().zip(&traced).zip(&program.names) {
-            assert_eq!(due, got, "{name}");
+        for engine in engines() {
+            let engine = StageRunner::new(engine, plan.clone(), &constants).unwrap();
+            let traced: Vec<Tensor> = engine.trace(&input).unwrap();
+            for ((due, got), name) in reference.iter().zip(&traced).zip(&program.names) {
+                assert_eq!(due, got, "{name}");
+            }
+            assert_eq!(engine.run(&input).unwrap(), *reference.last().unwrap());
         }
-        assert_eq!(engine.run(&input).unwrap(), *reference.last().unwrap());
     }
 }

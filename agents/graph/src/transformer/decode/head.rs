@@ -79,8 +79,7 @@ impl<E: CacheEngine> CachedRunner<E> {
         if count > 0 {
             // A copy is spared where every row chooses.
             let x = if rows.len() == all { x.clone() } else { self.engine.pick(x, &rows).map_err(moving)? };
-            let chosen =
-                if likeliest(&controls) { self.likeliest(count, x)? } else { self.drawn(count, x, &controls)? };
+            let chosen = self.chosen(count, x, &controls)?;
             for (row, id) in rows.iter().zip(chosen) {
                 if let Some(place) = ids.get_mut(*row as usize) {
                     *place = id;
@@ -96,21 +95,16 @@ impl<E: CacheEngine> CachedRunner<E> {
         spans.iter().map(own).collect()
     }
 
-    /// Successors of so many rows, of which none has a temperature, by their logits alone. The largest logit reaches
-    /// every threshold, for none beyond it is reached by a token; and logits keep their order in Perturb, because they
-    /// only gain fraction bits there. So the program chooses the first of the largest.
-    fn likeliest(&mut self, rows: u32, x: E::Tensor) -> Result<Vec<i64>, DecodeError> {
-        let head = self.logits.get(rows, || Piece::logits(&self.plan, rows))?;
-        let logits = self.end(&head, x, None)?;
-        Ok(first_largest(&self.engine.export(&logits).map_err(moving)?))
-    }
-
-    /// Successors of so many rows, by the whole choice.
-    fn drawn(&mut self, rows: u32, x: E::Tensor, controls: &[i64]) -> Result<Vec<i64>, DecodeError> {
+    /// Successors of so many rows: by their logits alone if none has a temperature, else by the whole choice.
+    fn chosen(&mut self, rows: u32, x: E::Tensor, controls: &[i64]) -> Result<Vec<i64>, DecodeError> {
+        let head = if likeliest(controls) {
+            self.likeliest.get(rows, || Piece::likeliest(&self.plan, rows))?
+        } else {
+            self.heads.get(rows, || Piece::head(&self.plan, rows))?
+        };
         let ty = typed("controls", TensorType::new(32, 0, &[rows, CONTROLS as u32]))?;
         let controls = Tensor::from_wide(ty, controls).map_err(|error| moving(error.into()))?;
         let controls = self.engine.import(&controls).map_err(moving)?;
-        let head = self.heads.get(rows, || Piece::head(&self.plan, rows))?;
         let chosen = self.end(&head, x, Some(controls))?;
         Ok(self.engine.export(&chosen).map_err(moving)?.mantissas().to_vec())
     }
@@ -127,17 +121,6 @@ impl<E: CacheEngine> CachedRunner<E> {
 /// Whether no row of controls has a temperature.
 fn likeliest(controls: &[i64]) -> bool {
     controls.chunks(CONTROLS as usize).all(|row| matches!(row, [_, temperature, ..] if *temperature <= 0))
-}
-
-/// Place of the first largest element of each row.
-fn first_largest(logits: &Tensor) -> Vec<i64> {
-    let row = usize::try_from(logits.ty().row()).unwrap_or(usize::MAX).max(1);
-    let first = |row: &[i64]| {
-        let largest = row.iter().max();
-        let place = row.iter().position(|logit| Some(logit) == largest).unwrap_or_default();
-        i64::try_from(place).unwrap_or(i64::MAX)
-    };
-    logits.mantissas().to_vec().chunks(row).map(first).collect()
 }
 
 fn typed(name: &str, ty: Result<TensorType, TypeError>) -> Result<TensorType, PlanError> {

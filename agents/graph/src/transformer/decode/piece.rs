@@ -9,7 +9,7 @@ use tensorlink_types::{JobKey, Operator, Source, TensorType};
 use crate::engine::{Engine, StepContext};
 use crate::executor::ExecuteError;
 use crate::fused::Fusions;
-use crate::transformer::emit::{Core, Cut, Value};
+use crate::transformer::emit::{Core, Cut, Emitter, Value};
 use crate::transformer::plan::{Head, Plan, PlanError, body, head, received, stream};
 
 /// Numbers of rows for which pieces are kept; beyond it all are forgotten.
@@ -43,20 +43,26 @@ impl Piece {
 
     /// From there to the stage's output; nothing if the last layer is another stage's.
     pub(super) fn head(plan: &Plan, rows: u32) -> Result<Self, PlanError> {
-        Self::end(plan, rows, plan.head())
+        Self::end(plan, rows, |emitter, x| head(emitter, plan.architecture(), plan.layers(), plan.head(), x))
     }
 
-    /// From there to the logits, whether or not the stage goes on to choose by them.
-    pub(super) fn logits(plan: &Plan, rows: u32) -> Result<Self, PlanError> {
-        Self::end(plan, rows, Head::Output)
+    /// From there to the successors of rows of which none has a temperature, on a stage that chooses.
+    pub(super) fn likeliest(plan: &Plan, rows: u32) -> Result<Self, PlanError> {
+        Self::end(plan, rows, |emitter, x| {
+            let logits = head(emitter, plan.architecture(), plan.layers(), Head::Output, x)?;
+            emitter.likeliest(&logits)
+        })
     }
 
-    fn end(plan: &Plan, rows: u32, end: Head) -> Result<Self, PlanError> {
-        let (a, layers) = (plan.architecture(), plan.layers());
+    fn end(
+        plan: &Plan,
+        rows: u32,
+        emit: impl FnOnce(&mut Emitter<'_>, Value) -> Result<Value, PlanError>,
+    ) -> Result<Self, PlanError> {
         let (operators, names, cut, (input, output)) = plan.for_cache(rows, |emitter| {
-            let input = stream(emitter, a, layers.end)?;
+            let input = stream(emitter, plan.architecture(), plan.layers().end)?;
             let x = Value { source: Source::FromPrevious(0), ty: input.clone() };
-            Ok((input, head(emitter, a, layers, end, x)?.source))
+            Ok((input, emit(emitter, x)?.source))
         })?;
         Ok(Self::new((operators, names), cut, input, output))
     }

@@ -36,7 +36,7 @@ pub struct CachedRunner<E: CacheEngine> {
     kind: Arc<Kind>,
     bodies: Kept<u32, Piece>,
     pub(super) heads: Kept<u32, Piece>,
-    pub(super) logits: Kept<u32, Piece>,
+    pub(super) likeliest: Kept<u32, Piece>,
     cores: Kept<u32, Cores>,
 }
 
@@ -72,7 +72,7 @@ impl<E: CacheEngine> CachedRunner<E> {
             kind,
             bodies,
             heads: Kept::default(),
-            logits: Kept::default(),
+            likeliest: Kept::default(),
             cores: Kept::default(),
         })
     }

@@ -30,10 +30,7 @@ impl Emitter<'_> {
 
     /// Numbers of the tokens that follow, given logits.
     pub(in crate::transformer) fn choice(&mut self, logits: &Value) -> Result<Value, PlanError> {
-        let vocabulary = logits.ty.row();
-        let parts = equal_parts(vocabulary);
-        let parts = parts.ok_or(PlanError::Unsupported("a vocabulary that has no equal parts of 4096 or less"))?;
-        let search = Search { tokens: self.tokens(), parts, length: vocabulary.checked_div(parts.into()).unwrap_or(1) };
+        let search = self.search(logits)?;
         let controls = Value { source: Source::FromNext(0), ty: self.controls()? };
         let threshold = self.threshold(&search, logits, &controls)?;
         let exponent = logits.ty.exponent();
@@ -43,11 +40,33 @@ impl Emitter<'_> {
         let table = self.constant("gumbel")?;
         let operands = [logits, &threshold, &controls, &table];
         let perturbed = self.push("choice.perturbed", Opcode::Perturb, &operands, attributes, to);
-        let (place, best) = self.largest("choice", &search, &perturbed)?;
+        self.first_largest(&search, &perturbed, &controls)
+    }
+
+    /// What [`Self::choice`] gives for tokens of which none has a temperature, by their logits alone. The largest logit
+    /// reaches every threshold, for none beyond it is reached by a token; and logits keep their order in Perturb,
+    /// because they only gain fraction bits there. So the first of the largest is chosen.
+    pub(in crate::transformer) fn likeliest(&mut self, logits: &Value) -> Result<Value, PlanError> {
+        let search = self.search(logits)?;
+        let controls = Value { source: Source::FromNext(0), ty: self.controls()? };
+        self.first_largest(&search, logits, &controls)
+    }
+
+    /// How rows of logits are searched.
+    fn search(&self, logits: &Value) -> Result<Search, PlanError> {
+        let vocabulary = logits.ty.row();
+        let parts = equal_parts(vocabulary);
+        let parts = parts.ok_or(PlanError::Unsupported("a vocabulary that has no equal parts of 4096 or less"))?;
+        Ok(Search { tokens: self.tokens(), parts, length: vocabulary.checked_div(parts.into()).unwrap_or(1) })
+    }
+
+    /// The first of the largest of each row whose controls want one.
+    fn first_largest(&mut self, search: &Search, x: &Value, controls: &Value) -> Result<Value, PlanError> {
+        let (place, best) = self.largest("choice", search, x)?;
         let to = self.ty("choice", CHOICE_BITS, 0, &[search.tokens])?;
         // SAFETY of the cast: at most 4096.
         let length = vec![search.length as i64];
-        Ok(self.push("choice", Opcode::Choose, &[&place, &best, &controls], length, to))
+        Ok(self.push("choice", Opcode::Choose, &[&place, &best, controls], length, to))
     }
 
     /// The largest threshold, counted from [`LOWEST`], that enough tokens reach.
