@@ -27,7 +27,7 @@ impl Device {
     ///
     /// # Errors
     /// [`EngineError::Device`] if a CUDA device may be there, but libtorch cannot reach it: a fallback to the host
-    /// would be a hundred times slower, and nobody would know why.
+    /// would be of another speed, and nobody would know why.
     pub fn preferred() -> Result<Self, EngineError> {
         Ok(if cuda::count()? > 0 { Self::Cuda(0) } else { Self::Cpu })
     }
