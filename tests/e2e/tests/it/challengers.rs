@@ -106,8 +106,7 @@ async fn who_sends_anothers_proof_first_gets_nothing_for_it() {
     network.cut_validator();
     let proof = network.chain().mined(seen).await.unwrap().and_then(|mined| mined.proof).unwrap();
     // Its block is undone; in the one that takes its place the stranger's copy comes first.
-    let head = network.chain().head().await.unwrap().number;
-    network.reorganise(head - block + 1).await;
+    network.reorganise_from(block).await;
     assert_eq!(conviction(&network).await, None, "it is undone");
     let copied = network.chain().send(proof).await.unwrap();
     let report = job.settled(&mut network, LIMIT).await;

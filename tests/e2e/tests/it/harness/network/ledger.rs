@@ -34,6 +34,18 @@ impl Network {
         let () = self.provider().client().request("anvil_reorg", (depth, Vec::<()>::new())).await.unwrap();
     }
 
+    /// Replaces a block and all after it. Another may be mined after a look at the head, so that the reorganisation
+    /// stops short of the first.
+    pub(crate) async fn reorganise_from(&self, block: u64) {
+        let provider = self.provider();
+        let hash = async || provider.get_block_by_number(block.into()).await.unwrap().unwrap().header.hash;
+        let undone = hash().await;
+        while hash().await == undone {
+            let head = provider.get_block_number().await.unwrap();
+            self.reorganise(head - block + 1).await;
+        }
+    }
+
     /// All events so far, if the chain answers.
     pub(crate) async fn events(&self) -> Vec<EventAt> {
         let head = self.observer.head().await.unwrap().number;
