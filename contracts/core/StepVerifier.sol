@@ -18,11 +18,11 @@ import {Softmax} from "../libraries/operators/Softmax.sol";
 import {Tables} from "../libraries/operators/Tables.sol";
 import {Tails} from "../libraries/operators/Tails.sol";
 import {Operator, StepContext, TensorType, Window} from "../types/Types.sol";
-import {StepVerifierExtension} from "./StepVerifierExtension.sol";
+import {TrainingVerifier} from "./TrainingVerifier.sol";
 
 /// @title StepVerifier: one output element of one operator
 /// @notice Rules N-11 to N-37 of `agents/num/SPEC.md`, one function each in `libraries/operators`; what comes after is
-/// asked of `EXTENSION`, since the code of one contract does not hold all.
+/// asked of `TRAINING`, since the code of one contract does not hold all.
 /// @dev The program checker decides off chain which programs are accepted; this contract decides what a number is. It
 /// refuses every operator on which its arithmetic could differ from the definition, and beyond that checks only what
 /// the result depends on: the shift that N-7 binds to the exponents is taken as it stands.
@@ -31,7 +31,7 @@ contract StepVerifier is IStepVerifier {
 
     /// @notice Knows the opcodes after the last that is here. Made with this contract, so neither is ever without
     /// the other.
-    IStepVerifier public immutable EXTENSION = new StepVerifierExtension();
+    IStepVerifier public immutable TRAINING = new TrainingVerifier();
 
     /// @inheritdoc IStepVerifier
     function recompute(
@@ -40,7 +40,7 @@ contract StepVerifier is IStepVerifier {
         StepContext calldata context,
         Window[][] calldata windows
     ) external view returns (int256 mantissa) {
-        if (operator.opcode > Opcodes.CHOOSE) return _askExtension();
+        if (operator.opcode > Opcodes.CHOOSE) return _askTraining();
         if (!operator.output.isValid()) revert MalformedOperator();
         if (element >= operator.output.elements()) revert ElementOutOfRange(element);
 
@@ -75,15 +75,15 @@ contract StepVerifier is IStepVerifier {
         revert UnknownOpcode(opcode);
     }
 
-    /// @dev What `EXTENSION` answers to this call as it came, number or error.
-    function _askExtension() private view returns (int256 mantissa) {
-        address extension = address(EXTENSION);
+    /// @dev What `TRAINING` answers to this call as it came, number or error.
+    function _askTraining() private view returns (int256 mantissa) {
+        address training = address(TRAINING);
         // SAFETY: writes beyond what is allocated, and to scratch space. The contract is ours: it reverts or gives
         // one word.
         assembly ("memory-safe") {
             let free := mload(0x40)
             calldatacopy(free, 0, calldatasize())
-            if iszero(staticcall(gas(), extension, free, calldatasize(), 0, 32)) {
+            if iszero(staticcall(gas(), training, free, calldatasize(), 0, 32)) {
                 returndatacopy(free, 0, returndatasize())
                 revert(free, returndatasize())
             }

@@ -185,23 +185,23 @@ contract StepVerifierTrainingFormTest is GoodOperators {
     }
 
     /// @notice The contract that knows them refuses what is not its, and checks output and element itself.
-    function test_extensionByItself() public {
-        IStepVerifier extension = verifier.EXTENSION();
+    function test_trainingByItself() public {
+        IStepVerifier training = verifier.TRAINING();
         for (uint8 opcode = 0; opcode <= LAST_OPCODE + 1; ++opcode) {
             bool known = opcode > Opcodes.CHOOSE && opcode <= LAST_OPCODE;
             (Operator memory op, Tensor[] memory inputs) = good(known ? opcode : Opcodes.SHRINK);
             op.opcode = opcode;
             Window[][] memory windows = wholeWindows(inputs);
             if (!known) vm.expectRevert(abi.encodeWithSelector(IStepVerifier.UnknownOpcode.selector, opcode));
-            int256 mantissa = extension.recompute(op, 1, context, windows);
+            int256 mantissa = training.recompute(op, 1, context, windows);
             if (!known) continue;
             assertEq(verifier.recompute(op, 1, context, windows), mantissa);
             uint64 beyond = uint64(op.output.elements());
             vm.expectRevert(abi.encodeWithSelector(IStepVerifier.ElementOutOfRange.selector, beyond));
-            extension.recompute(op, beyond, context, windows);
+            training.recompute(op, beyond, context, windows);
             op.output = TensorType.wrap(0);
             vm.expectRevert(IStepVerifier.MalformedOperator.selector);
-            extension.recompute(op, 0, context, windows);
+            training.recompute(op, 0, context, windows);
         }
     }
 

@@ -57,7 +57,7 @@ fn rule(opcode: Opcode) -> String {
 #[test]
 fn every_opcode_is_everywhere() {
     let (specification, numbers) = (file("agents/num/SPEC.md"), file("contracts/libraries/Opcodes.sol"));
-    let verifier = file("contracts/core/StepVerifier.sol") + &file("contracts/core/StepVerifierExtension.sol");
+    let verifier = file("contracts/core/StepVerifier.sol") + &file("contracts/core/TrainingVerifier.sol");
     let mut operators = cases("tests/vectors/operators.json", "cases");
     operators.extend(cases("tests/vectors/sampling.json", "cases"));
     operators.extend(cases("tests/vectors/training.json", "cases"));
@@ -77,7 +77,7 @@ fn every_opcode_is_everywhere() {
             ("a proof in proofs.json or training-proofs.json", proofs.iter().any(proof)),
             ("its number in Opcodes.sol", numbers.contains(&format!(" constant {constant} = {};", *opcode as u8))),
             (
-                "a branch in StepVerifier.sol or StepVerifierExtension.sol",
+                "a branch in StepVerifier.sol or TrainingVerifier.sol",
                 verifier.contains(&format!("Opcodes.{constant})")),
             ),
         ];

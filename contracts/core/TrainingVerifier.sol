@@ -13,9 +13,9 @@ import {Selections} from "../libraries/operators/Selections.sol";
 import {Shifts} from "../libraries/operators/Shifts.sol";
 import {Operator, StepContext, TensorType, Window} from "../types/Types.sol";
 
-/// @title StepVerifierExtension: the operators that the code of `StepVerifier` has no room for
+/// @title TrainingVerifier: the operators of training and of wide rows, for `StepVerifier`
 /// @notice Rules N-38 to N-51 of `agents/num/SPEC.md`, one function each in `libraries/operators`.
-contract StepVerifierExtension is IStepVerifier {
+contract TrainingVerifier is IStepVerifier {
     using TensorTypes for TensorType;
 
     /// @inheritdoc IStepVerifier
