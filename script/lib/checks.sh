@@ -6,8 +6,9 @@ tools() { check "set-up" script/setup; }
 
 shell_checks() {
     if have shellcheck; then
-        check "shellcheck" shellcheck -x script/{bindings,cast,chaos,demo,docs,fuzz,gpu-check,prove,setup,slither,test} script/lib/*.sh \
-            script/lib/{gpu-check-run,rustdoc,test-runner} .ci/run
+        check "shellcheck" shellcheck -x \
+            script/{bindings,cast,chaos,demo,docs,fuzz,gpu-check,prove,setup,slither,test} \
+            script/lib/*.sh script/lib/{gpu-check-run,rustdoc,test-runner} .ci/run
     else
         left_out "shellcheck" "to have it, install the package of that name"
     fi

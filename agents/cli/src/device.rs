@@ -10,13 +10,16 @@ use tracing::warn;
 /// Makes engines: clones of one whose kernels passed their self-test at the start.
 pub type Factory = Arc<dyn Fn() -> Result<TorchEngine, EngineError> + Send + Sync>;
 
+/// What to do where CUDA, which nobody asked for, does not work.
+const INSTEAD: &str = "--device cpu computes on the processor instead";
+
 /// The device asked for, else CUDA if there is one, else the CPU.
 ///
 /// # Errors
 /// For a name of no device; if nothing was asked for and there is a CUDA device that does not work.
 pub fn choose(wanted: Option<&str>) -> Result<Device> {
     let Some(text) = wanted else {
-        return Device::preferred().context("--device cpu computes on the processor instead");
+        return Device::preferred().context(INSTEAD);
     };
     Ok(text.parse()?)
 }
@@ -28,11 +31,7 @@ pub fn choose(wanted: Option<&str>) -> Result<Device> {
 pub fn open(wanted: Option<&str>) -> Result<TorchEngine> {
     let device = choose(wanted)?;
     let engine = TorchEngine::new(device);
-    let engine = if wanted.is_none() && device != Device::Cpu {
-        engine.context("--device cpu computes on the processor instead")?
-    } else {
-        engine?
-    };
+    let engine = if wanted.is_none() && device != Device::Cpu { engine.context(INSTEAD)? } else { engine? };
     // On a host it is the processor's make that decides; on a GPU something is amiss.
     if device != Device::Cpu {
         for why in engine.passed_over() {

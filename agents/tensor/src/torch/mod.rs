@@ -68,7 +68,8 @@ pub(crate) fn wrap_own(
         copy.f_copy_(&out)?;
         Ok(copy)
     };
-    wrap(output, out.and_then(|out| own(laid_out(output, &out)?)))
+    let out = out.and_then(|out| own(laid_out(output, &out)?));
+    TorchTensor::wrap(output.clone(), out.map_err(failed)?)
 }
 
 fn laid_out(output: &TensorType, out: &Tensor) -> Result<Tensor, TchError> {
