@@ -16,7 +16,7 @@ use tensorlink_node::shard::{ShardError, ShardSource};
 use tensorlink_node::{Games, Identity, Journal, Ports, names};
 use tensorlink_store::{Content, Embedded, Kubo};
 use tensorlink_types::{B256, Program};
-use tensorlink_validator::{Answers, Auditor, Claims, LastStage, Needs, PLAYS};
+use tensorlink_validator::{Answers, Auditor, Claims, Hunts, LastStage, Needs, PLAYS};
 use tensorlink_worker::record::needs_file;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -222,6 +222,7 @@ impl Node {
             stages: LastStage::default(),
             games,
             plays: Semaphore::new(PLAYS),
+            hunts: Hunts::default(),
             claims: Claims::default(),
             answers,
             needs,

@@ -103,6 +103,11 @@ impl Answers {
         (self.parameters.audits_per_claim_bps > 0).then(|| self.quarters(fixed_at, window).end(1))
     }
 
+    /// Until when an auditor can be accused of its answer.
+    pub(crate) fn accused_until(&self, fixed_at: u64, window: u64) -> u64 {
+        self.quarters(fixed_at, window).end(3)
+    }
+
     const fn quarters(&self, fixed_at: u64, window: u64) -> Quarters {
         Quarters { fixed_at, window, clock: self.parameters.dispute_clock }
     }

@@ -34,6 +34,7 @@ use tokio::sync::Semaphore;
 use crate::answers::Answers;
 use crate::claims::Claims;
 use crate::dispute::Dispute;
+use crate::hunts::Hunts;
 use crate::receipt::LastStage;
 
 /// Attempts to get an answer or a file from a worker; it may be restarting.
@@ -126,7 +127,7 @@ pub enum Finding {
         fault: String,
     },
     /// The claim is wrong; what convicts its worker is told once nobody can answer for the claim any more, at this
-    /// time, seconds. Audit it again then.
+    /// time, seconds. [`Auditor::prove`] it then.
     Withheld {
         /// Timestamp of a block.
         until: u64,
@@ -224,6 +225,14 @@ impl<T: Into<Gap>> From<T> for Failed {
     }
 }
 
+fn found(tried: Result<Finding, Failed>) -> Result<Finding, AuditError> {
+    match tried {
+        Ok(finding) => Ok(finding),
+        Err(Failed::Gap(gap)) => Ok(Finding::Unproven(gap.to_string())),
+        Err(Failed::Audit(error)) => Err(error),
+    }
+}
+
 pub(crate) fn fatal(error: impl Into<AuditError>) -> Failed {
     Failed::Audit(error.into())
 }
@@ -256,6 +265,8 @@ pub struct Auditor<E> {
     pub games: Arc<Games>,
     /// Challenges that this node plays at once, beside those that were open when it started.
     pub plays: Semaphore,
+    /// Claims that are looked into.
+    pub hunts: Hunts,
     /// Claims on record.
     pub claims: Claims,
     /// Our answers for claims that we are drawn for.
@@ -273,14 +284,19 @@ where
     /// # Errors
     /// [`AuditError`]: something on our side; try again.
     pub async fn audit(&self, target: &Target) -> Result<Finding, AuditError> {
-        match self.try_audit(target).await {
-            Ok(finding) => Ok(finding),
-            Err(Failed::Gap(gap)) => Ok(Finding::Unproven(gap.to_string())),
-            Err(Failed::Audit(error)) => Err(error),
-        }
+        found(self.try_audit(target, false).await)
     }
 
-    async fn try_audit(&self, target: &Target) -> Result<Finding, Failed> {
+    /// The same of a claim that an audit found wrong: what was executed then is not executed again, and nothing is
+    /// withheld.
+    ///
+    /// # Errors
+    /// As [`Self::audit`].
+    pub async fn prove(&self, target: &Target) -> Result<Finding, AuditError> {
+        found(self.try_audit(target, true).await)
+    }
+
+    async fn try_audit(&self, target: &Target, is_wrong: bool) -> Result<Finding, Failed> {
         let lane = target.claim.lane();
         let job = self.ports.chain.job(lane.job).await.map_err(fatal)?.ok_or_else(|| fatal(AuditError::NoJob))?;
         let (worker, _) = self.ports.chain.assignment(lane).await.map_err(fatal)?;
@@ -304,16 +320,18 @@ where
             _ => return Err(Gap::NoReceipt.into()),
         };
 
-        let outcome = self.outcome(target, &job, &replay, &record).await?;
-        if outcome.state_root == target.claim.newState && outcome.logs.roots() == record.logs {
-            drop(turn);
-            let found = self.compare_boundaries(target, &job, &record.logs, &record.signatures).await?;
-            self.forget(&record).await;
-            return Ok(found.unwrap_or(Finding::Right));
-        }
-        tracing::warn!(claim = %target.id, %lane, "the claim differs from its re-execution");
-        if let Some(until) = self.withheld(target, &job).await? {
-            return Ok(Finding::Withheld { until });
+        if !is_wrong {
+            let outcome = self.outcome(target, &job, &replay, &record).await?;
+            if outcome.state_root == target.claim.newState && outcome.logs.roots() == record.logs {
+                drop(turn);
+                let found = self.compare_boundaries(target, &job, &record.logs, &record.signatures).await?;
+                self.forget(&record).await;
+                return Ok(found.unwrap_or(Finding::Right));
+            }
+            tracing::warn!(claim = %target.id, %lane, "the claim differs from its re-execution");
+            if let Some(until) = self.withheld(target, &job).await? {
+                return Ok(Finding::Withheld { until });
+            }
         }
         let dispute = Dispute { auditor: self, target, job: &job, worker, replay, programs };
         dispute.convict().await
@@ -365,6 +383,18 @@ where
             let left = Duration::from_secs(until.saturating_sub(now));
             self.ports.clock.sleep(left.clamp(LOOK.0, LOOK.1)).await;
         }
+    }
+
+    /// Waits while an audit of ours looks into a claim whose worker accuses an auditor, at most until nobody can accuse
+    /// any more: it may convict by the worker's own answers, which costs no challenge.
+    pub(crate) async fn await_hunt(&self, target: &Target) -> Result<(), ChainError> {
+        let Some(at) = target.fixed_at() else { return Ok(()) };
+        let Some(job) = self.ports.chain.job(target.claim.lane().job).await? else { return Ok(()) };
+        let until = self.answers.accused_until(at, job.challenge_window);
+        while self.hunts.is_on(target.id) && self.ports.chain.head().await?.timestamp < until {
+            self.ports.clock.sleep(LOOK.0).await;
+        }
+        Ok(())
     }
 
     /// Where the worker keeps the interval.

@@ -12,6 +12,7 @@
 //! | `defence` | against a worker that accuses us of a wrong answer |
 //! | [`challenge`], `rebuild` | what is done about a worker that does not answer; what it must have computed |
 //! | [`role`], `queue`, `task` | the loop that listens to the chain; what it looks into, in turn; one such thing |
+//! | `hunts` | whoever else looks into the same claim waits |
 //! | [`witness`] | the same loop for a worker, which looks at its replicas only |
 //! | `replicas` | claims that are examined because replicas differ |
 //!
@@ -45,6 +46,7 @@ pub mod draw;
 mod draws;
 pub mod epoch;
 mod following;
+mod hunts;
 mod queue;
 mod rebuild;
 pub mod receipt;
@@ -58,6 +60,7 @@ pub use audit::{AuditError, Auditor, Finding, Listed, Needs, PLAYS, Standing, TU
 pub use challenge::ChallengeEnd;
 pub use claims::Claims;
 pub use draw::Rate;
+pub use hunts::Hunts;
 pub use receipt::LastStage;
 pub use role::{Validator, ValidatorError, convict};
 pub use witness::Witness;

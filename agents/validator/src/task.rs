@@ -89,7 +89,8 @@ async fn defend<E: Engine + Send + 'static>(auditor: &Auditor<E>, target: &Targe
     let (lane, interval) = (target.claim.lane(), target.claim.interval);
     let mut pause = PAUSE.0;
     loop {
-        match is_open(auditor, target).await {
+        let waited = auditor.await_hunt(target).await;
+        match waited.and(is_open(auditor, target).await) {
             Ok(true) => {
                 if decided(target, auditor.defend(target, accusation).await) {
                     return;
@@ -133,6 +134,18 @@ async fn list<E: Engine + Send + 'static>(
     None
 }
 
+/// What an attempt at a claim leaves to do.
+enum Next {
+    /// Nothing.
+    Nothing,
+    /// Another attempt.
+    Again,
+    /// Proving it wrong, from this time on.
+    Prove(u64),
+    /// Making its worker answer on chain.
+    Challenge,
+}
+
 /// Audits a claim and convicts its worker if it is wrong, with bounded patience. Whether nothing is left to do
 /// about it.
 async fn examine<E: Engine + Send + 'static>(
@@ -141,21 +154,42 @@ async fn examine<E: Engine + Send + 'static>(
     mut slot: Option<OwnedSemaphorePermit>,
 ) -> bool {
     let (claim, lane, interval) = (target.id, target.claim.lane(), target.claim.interval);
-    let (mut pause, mut attempt) = (PAUSE.0, 0);
+    let hunt = auditor.hunts.join(claim);
+    let (mut pause, mut attempt, mut is_wrong) = (PAUSE.0, 0, false);
     while attempt < ATTEMPTS {
-        match is_open(auditor, target).await {
+        let turn = hunt.lock().await;
+        let next = match is_open(auditor, target).await {
             Ok(true) => {
                 attempt += 1;
-                if attempt_at(auditor, target, attempt, &mut slot).await {
-                    return true;
-                }
+                attempt_at(auditor, target, (attempt, is_wrong)).await
             }
             Ok(false) => {
                 tracing::info!(%claim, %lane, interval, attempt, "cannot be challenged any more");
-                return true;
+                Next::Nothing
             }
             // No attempt: without the chain there is nothing to do but wait for it.
-            Err(error) => tracing::warn!(%claim, %error, "the chain cannot be asked"),
+            Err(error) => {
+                tracing::warn!(%claim, %error, "the chain cannot be asked");
+                Next::Again
+            }
+        };
+        drop(turn);
+        match next {
+            Next::Nothing => return true,
+            Next::Prove(until) => {
+                // It may be hours: others are looked into meanwhile.
+                slot.take();
+                auditor.await_time(until).await;
+                // What the worker could not be asked yet was no attempt at its answers.
+                (attempt, is_wrong) = (attempt.saturating_sub(1), true);
+                continue;
+            }
+            Next::Challenge => {
+                if challenge(auditor, target, &mut slot).await {
+                    return true;
+                }
+            }
+            Next::Again => {}
         }
         auditor.ports.clock.sleep(pause).await;
         pause = pause.saturating_mul(2).min(PAUSE.1);
@@ -164,49 +198,57 @@ async fn examine<E: Engine + Send + 'static>(
     false
 }
 
-/// One attempt at a claim; whether it was decided.
+/// One attempt at a claim, which may have been found wrong before.
 async fn attempt_at<E: Engine + Send + 'static>(
     auditor: &Auditor<E>,
     target: &Target,
-    attempt: u32,
-    slot: &mut Option<OwnedSemaphorePermit>,
-) -> bool {
+    (attempt, is_wrong): (u32, bool),
+) -> Next {
     let (lane, interval) = (target.claim.lane(), target.claim.interval);
-    match auditor.audit(target).await {
+    let finding = if is_wrong { auditor.prove(target).await } else { auditor.audit(target).await };
+    match finding {
         Ok(Finding::Right) => {
             tracing::info!(%lane, interval, "audited: right");
-            return true;
+            return Next::Nothing;
         }
         Ok(Finding::Wrong { call, fault }) => match convict(auditor, call).await {
             Ok(gas) => {
                 tracing::warn!(%lane, interval, %fault, gas, "convicted");
                 // The bond of a challenge that was opened before comes back.
-                return auditor.games.on(target.id).is_none() || decided(target, auditor.resume(target).await);
+                if auditor.games.on(target.id).is_none() || decided(target, auditor.resume(target).await) {
+                    return Next::Nothing;
+                }
             }
             Err(error) => tracing::error!(%lane, interval, %fault, %error, attempt, "not convicted"),
         },
         Ok(Finding::Withheld { until }) => {
             tracing::warn!(%lane, interval, until, "the claim is wrong: its worker can be asked a little later");
-            // It may be hours: others are looked into meanwhile.
-            slot.take();
-            auditor.await_time(until).await;
+            return Next::Prove(until);
         }
         Ok(Finding::Unproven(reason)) => {
             tracing::warn!(%lane, interval, %reason, attempt, "the claim cannot be checked");
-            if attempt < FORCED {
-                return false;
+            if attempt >= FORCED {
+                return Next::Challenge;
             }
-            let Ok(_play) = auditor.plays.try_acquire() else {
-                tracing::warn!(%lane, interval, "as many challenges are played as this node can");
-                return false;
-            };
-            // Others are looked into while this one is played.
-            slot.take();
-            return decided(target, auditor.challenge(target).await);
         }
         Err(error) => tracing::warn!(%lane, interval, %error, attempt, "the audit failed"),
     }
-    false
+    Next::Again
+}
+
+/// Makes a worker answer on chain; whether that decided about its claim. Others are looked into meanwhile.
+async fn challenge<E: Engine + Send + 'static>(
+    auditor: &Auditor<E>,
+    target: &Target,
+    slot: &mut Option<OwnedSemaphorePermit>,
+) -> bool {
+    let Ok(_play) = auditor.plays.try_acquire() else {
+        let (lane, interval) = (target.claim.lane(), target.claim.interval);
+        tracing::warn!(%lane, interval, "as many challenges are played as this node can");
+        return false;
+    };
+    slot.take();
+    decided(target, auditor.challenge(target).await)
 }
 
 /// Whether a challenge decided about its claim.

@@ -1,5 +1,6 @@
 //! An audit finds an honest record right, and convicts a lie by the liar's own answers.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use tensorlink_proof::fraud::verify::verify_element_proof;
 use tensorlink_proof::fraud::{Case, Work};
 use tensorlink_types::abi::{AuditAnswer, Claim, Holder, StepStatement};
 use tensorlink_types::{Address, B256, ClaimId, Opcode, TensorRoot, U256};
-use tensorlink_validator::{Answers, Auditor, ChallengeEnd, Claims, Finding, LastStage, Standing, Target};
+use tensorlink_validator::{Answers, Auditor, ChallengeEnd, Claims, Finding, Hunts, LastStage, Standing, Target};
 use tokio::sync::Semaphore;
 
 use crate::corrupted::{Corrupted, Deed, Lie};
@@ -111,6 +112,7 @@ async fn world(engine: impl Engine + Clone + Send + Sync + 'static, manner: Mann
         stages: LastStage::default(),
         games: Arc::new(Games::new(Address::ZERO)),
         plays: Semaphore::new(1),
+        hunts: Hunts::default(),
         claims: Claims::default(),
         needs: Arc::new(|_| false),
     };
@@ -291,7 +293,7 @@ async fn nobody_answers_for_a_lane_that_could_frame_it_for_nothing_or_for_nothin
 }
 
 #[tokio::test]
-async fn a_wrong_claim_is_looked_at_again_once_its_worker_may_tell() {
+async fn a_wrong_claim_is_proven_wrong_once_its_worker_may_tell() {
     let mut world = world(liar(INTERVAL * STEPS), Manner::Answers).await;
     world.auditor.answers = Answers::open(world.auditor.ports.journal.clone(), drawing()).unwrap();
     let now = world.chain.head().await.unwrap().timestamp;
@@ -299,11 +301,22 @@ async fn a_wrong_claim_is_looked_at_again_once_its_worker_may_tell() {
     world.chain.with(|l| l.job.challenge_window = window.into());
     world.target.standing = Standing::Committed { at: 0 };
     world.chain.with(|l| l.claims.insert((0, INTERVAL), (world.target.claim.clone(), 0)));
+    let engines = Arc::new(AtomicU32::new(0));
+    let counting = engines.clone();
+    world.auditor.engine = Arc::new(move || {
+        counting.fetch_add(1, Ordering::Relaxed);
+        Ok(Reference)
+    });
+    let executions = || engines.swap(0, Ordering::Relaxed);
     let finding = world.auditor.audit(&world.target).await.unwrap();
     assert_eq!(finding, Finding::Withheld { until: now + 1 });
+    assert_eq!(executions(), 1);
     world.chain.with(|l| l.job.challenge_window = u64::from(window) - 4);
-    let finding = world.auditor.audit(&world.target).await.unwrap();
+    let anew = world.auditor.audit(&world.target).await.unwrap();
+    let all = executions();
+    let finding = world.auditor.prove(&world.target).await.unwrap();
     assert!(matches!(finding, Finding::Wrong { .. }), "{finding:?}");
+    assert_eq!((finding, executions()), (anew, all - 1), "what was executed before is not executed again");
 }
 
 /// What a node opened before it was restarted is on chain, and not told yet.

@@ -22,7 +22,7 @@ use tensorlink_proof::fraud::{Case, Work};
 use tensorlink_types::abi::{Claim, Holder, JobKind, JobTerms};
 use tensorlink_types::{Address, B256, ClaimId, Opcode, TensorRoot, U256};
 use tensorlink_validator::epoch::Epoch;
-use tensorlink_validator::{Answers, Auditor, Claims, Finding, LastStage, Rate, Standing, Target, Validator};
+use tensorlink_validator::{Answers, Auditor, Claims, Finding, Hunts, LastStage, Rate, Standing, Target, Validator};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -165,6 +165,7 @@ impl World {
             stages: LastStage::default(),
             games: Arc::new(Games::new(Address::ZERO)),
             plays: Semaphore::new(1),
+            hunts: Hunts::default(),
             claims: Claims::default(),
             needs: Arc::new(|_| false),
         }
