@@ -118,12 +118,14 @@ macro_rules! signs {
                         "tilezero tmm2",
                         "tilezero tmm3",
                         "2:",
+                        // Panels stream from the second-level cache, and leave the first to the rows, which come
+                        // again with every panel.
                         "tileloadd tmm4, [{left_0} + {stride}]",
-                        "tileloadd tmm6, [{right_0} + {vector}]",
-                        "tileloadd tmm7, [{right_1} + {vector}]",
-                        "tileloadd tmm5, [{left_1} + {stride}]",
+                        "tileloaddt1 tmm6, [{right_0} + {vector}]",
                         concat!("tdpb", $a, "d tmm0, tmm4, tmm6"),
+                        "tileloaddt1 tmm7, [{right_1} + {vector}]",
                         concat!("tdpb", $b, "d tmm1, tmm4, tmm7"),
+                        "tileloadd tmm5, [{left_1} + {stride}]",
                         concat!("tdpb", $c, "d tmm2, tmm5, tmm6"),
                         concat!("tdpb", $d, "d tmm3, tmm5, tmm7"),
                         "add {left_0}, 64",
