@@ -10,9 +10,6 @@ declare -A PIDS=()
 unset "${!TENSORLINK_@}"
 export TENSORLINK_HOME=$RUN/home
 
-# Every node computes on this machine: more threads would wait for one another.
-export OMP_NUM_THREADS=1
-
 tensorlink() { "$TENSORLINK" "$@"; }
 localnet() { tensorlink localnet "$@"; }
 

@@ -2,6 +2,7 @@
 
 pub(super) mod add;
 
+use std::num::NonZero;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -26,6 +27,9 @@ pub(super) const STAKE: &str = "2000";
 pub(super) const VILLAIN_PRICE: &str = "0.0005";
 
 const NAMES: [&str; 8] = ["ada", "ben", "cleo", "dan", "eve", "fay", "gil", "hana"];
+/// How many threads libtorch multiplies on. All nodes compute on this machine, two of them mostly at once, and threads
+/// that outnumber the processors wait for one another: each node has half of them.
+const THREADS: &str = "OMP_NUM_THREADS";
 /// A node listens within.
 const START: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(50);
@@ -168,7 +172,11 @@ pub(super) struct Started {
 }
 
 impl Started {
-    pub(super) fn spawn(folder: &Folder, name: &str, command: Command) -> Result<Self> {
+    pub(super) fn spawn(folder: &Folder, name: &str, mut command: Command) -> Result<Self> {
+        if std::env::var_os(THREADS).is_none() {
+            let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+            command.env(THREADS, processors.div_ceil(2).to_string());
+        }
         let log = folder.log(name);
         let from = log.metadata().map_or(0, |about| about.len());
         Ok(Self { name: name.to_owned(), process: process::spawn(command, &log)?, from })
