@@ -1,12 +1,10 @@
 //! `tensorlink bench` as `cargo bench -p tensorlink --bench figures`, with its options after `--`.
 //! `cargo test --benches` tries every row on next to nothing.
 
-use std::process::ExitCode;
-
 use clap::Parser;
 use tensorlink::args::Cli;
 
-fn main() -> ExitCode {
+fn main() -> ! {
     let mut arguments: Vec<String> = std::env::args().collect();
     // A process of one row is started with the command's name, as the program itself is.
     if arguments.get(1).is_none_or(|first| first != "bench") {

@@ -1,11 +1,9 @@
 //! The `tensorlink` program: every role and every call of the network, from one command line.
 
-use std::process::ExitCode;
-
 use clap::Parser;
 use tensorlink::args::Cli;
 
-fn main() -> ExitCode {
+fn main() -> ! {
     tensorlink_node::memory::share();
     let cli = Cli::parse();
     tensorlink::process::log(cli.common.verbose);

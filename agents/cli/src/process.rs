@@ -1,7 +1,6 @@
 //! What every process of ours does: log, listen to signals, end with an exit code.
 
-use std::io::IsTerminal;
-use std::process::ExitCode;
+use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -10,8 +9,14 @@ use tracing_subscriber::EnvFilter;
 use crate::advice::{advice, words};
 use crate::live::Lines;
 
-/// Runs a future on a runtime of its own until it ends; its shutdown token is cancelled by the first SIGINT or SIGTERM.
-pub fn run<F, Fut>(work: F) -> ExitCode
+const SUCCESS: i32 = 0;
+const FAILURE: i32 = 1;
+/// As shells say it of who was interrupted.
+const INTERRUPTED: i32 = 130;
+
+/// Runs a future on a runtime of its own until it ends, then ends the process; its shutdown token is cancelled by the
+/// first SIGINT or SIGTERM.
+pub fn run<F, Fut>(work: F) -> !
 where
     F: FnOnce(CancellationToken) -> Fut,
     Fut: Future<Output = anyhow::Result<()>>,
@@ -20,7 +25,7 @@ where
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("error: cannot start: {error}");
-            return ExitCode::FAILURE;
+            leave(FAILURE)
         }
     };
     let result = runtime.block_on(async {
@@ -30,15 +35,30 @@ where
     });
     runtime.shutdown_timeout(Duration::from_secs(2));
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => leave(SUCCESS),
         Err(error) => {
             eprintln!("error: {}", words(&error));
             if let Some(advice) = advice(&error) {
                 eprintln!("{advice}");
             }
-            ExitCode::FAILURE
+            leave(FAILURE)
         }
     }
+}
+
+/// Ends the process at once. Libraries are not taken apart: libtorch unregisters thousands of operators one by one, a
+/// quarter of the time of a short command, while threads that were given up may still be in it.
+fn leave(code: i32) -> ! {
+    // Whoever reads is gone where this fails.
+    let _ = std::io::stdout().flush();
+    let _ = std::io::stderr().flush();
+    #[cfg(unix)]
+    // SAFETY: ends the process; nothing is left to flush, and destructors give back only what ends with it.
+    unsafe {
+        libc::_exit(code)
+    }
+    #[cfg(not(unix))]
+    std::process::exit(code)
 }
 
 /// Logs to stderr; data goes to stdout. `RUST_LOG` beats `-v`.
@@ -68,7 +88,7 @@ async fn stop_on_signal(shutdown: CancellationToken) {
     for again in [false, true] {
         wait_for_signal().await;
         if again {
-            std::process::exit(130);
+            leave(INTERRUPTED)
         }
         shutdown.cancel();
     }

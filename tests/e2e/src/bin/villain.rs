@@ -22,7 +22,6 @@
 //! A validator that looks at nothing; with `STEP`, one whose engine gets numbers wrong as such a worker's. A user that
 //! posts a job with the flaw `TENSORLINK_VILLAIN_POST`.
 
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
@@ -70,7 +69,7 @@ fn never(lie: Lie) -> Lie {
     Lie { step: Some(u32::MAX), ..lie }
 }
 
-fn main() -> ExitCode {
+fn main() -> ! {
     let cli = Cli::parse();
     process::log(cli.common.verbose);
     process::run(|shutdown| async move {
