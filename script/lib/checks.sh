@@ -71,7 +71,7 @@ e2e() {
 
 fuzz() { check "cargo fuzz" linted script/fuzz; }
 
-# Not beside anything: provers give up on what takes them too long.
+# What takes provers longest is far from the time at which they give up, beside other work, too.
 proofs() {
     if [[ -d $TOOLCHAIN/python-symbolic ]]; then
         check "slither" script/slither

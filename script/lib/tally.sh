@@ -81,12 +81,20 @@ beside() {
     (
         # shellcheck disable=SC2030 # it counts on its own; `join` adds up
         PASSED=0 FAILED=0 SUMMARY=()
-        trap - EXIT
+        trap ': >"$TALLY/$lane.ended"' EXIT
         "$@"
         printf '%s\n' "$PASSED $FAILED" "${SUMMARY[@]}" >"$TALLY/$lane.tally"
     ) >"$TALLY/$lane.log" 2>&1 &
     LANES[$lane]=$!
     set +m
+}
+
+# after LANE COMMAND...: runs it once another lane has ended.
+after() {
+    local lane=$1
+    shift
+    until [[ -e $TALLY/$lane.ended ]]; do sleep 1; done
+    "$@"
 }
 
 # idly COMMAND...: takes only what others leave of the processors.
