@@ -19,6 +19,7 @@ use tensorlink_proof::fraud::{ElementProof, Signed};
 use tensorlink_proof::sortition::{Quarters, answer_of, period_after, sealed_answer};
 use tensorlink_types::abi::{AuditAnswer, AuditedClaim};
 use tensorlink_types::{Address, B256, Bytes, ClaimId};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::{AuditError, Auditor, Target};
@@ -70,6 +71,10 @@ pub struct Answers {
     pub parameters: Parameters,
     drawn: Mutex<HashSet<ClaimId>>,
     given: Mutex<Vec<Given>>,
+    /// Something can be given at once.
+    ready: Notify,
+    /// Periods whose seeds are being recorded.
+    recording: Mutex<HashSet<u64>>,
     /// What workers have signed to accuse auditors, as the chain told it.
     accusations: Mutex<HashMap<ClaimId, Signed>>,
     /// The latest answers of anybody, as the chain told them.
@@ -88,6 +93,8 @@ impl Answers {
             parameters,
             drawn: Mutex::default(),
             given,
+            ready: Notify::new(),
+            recording: Mutex::default(),
             accusations: Mutex::default(),
             revealed: Mutex::default(),
         })
@@ -207,6 +214,7 @@ where
             all.retain(|old| !is_over(old));
             all.push(given);
         })?;
+        self.answers.ready.notify_one();
         for old in over {
             self.forget(&old.record).await;
         }
@@ -229,7 +237,10 @@ where
                         Err(error) => tracing::warn!(%error, "the chain cannot be asked"),
                     }
                 }
-                self.ports.clock.sleep(PERIOD).await;
+                tokio::select! {
+                    () = self.answers.ready.notified() => {}
+                    () = self.ports.clock.sleep(PERIOD) => {}
+                }
             }
         };
         shutdown.run_until_cancelled(giving).await;
@@ -330,14 +341,23 @@ where
         Ok(())
     }
 
-    /// Records a seed, if it is not.
+    /// Records a seed, if it is not, and we are not at it.
     pub(crate) async fn record_if_new(&self, period: u64, seed: Seed) {
         let Some((before, header)) = seed.headers else { return };
+        let recording = || self.answers.recording.lock().unwrap_or_else(PoisonError::into_inner);
+        if !recording().insert(period) {
+            return;
+        }
         // Another validator may be faster. Where it fails, who seals an answer sees it.
         match self.transact(Call::Audit(Box::new(AuditMove::Record { period, before, header }))).await {
-            Ok(gas) => tracing::info!(period, gas, "a seed is recorded"),
+            Ok(gas) => {
+                tracing::info!(period, gas, "a seed is recorded");
+                // An answer may wait for it.
+                self.answers.ready.notify_one();
+            }
             Err(error) => tracing::debug!(period, %error, "a seed is not recorded by us"),
         }
+        recording().remove(&period);
     }
 
     /// Lets go of the files that an execution took, unless this node needs them: a worker's state is that of its

@@ -23,6 +23,13 @@ const PERIOD: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(crate) struct Draws(Mutex<BTreeMap<u64, Vec<Target>>>);
 
+/// What a period's seed draws us for.
+struct Draw {
+    period: u64,
+    seed: Seed,
+    targets: Vec<Target>,
+}
+
 impl Draws {
     /// Takes in a claim that is on chain, unless nobody could answer for it any more when this node started, at the
     /// chain's time `started`: a restart hears of all that there ever were.
@@ -64,12 +71,15 @@ impl Draws {
         let drawing = async {
             loop {
                 match self.draw(auditor).await {
-                    Ok(targets) => {
-                        for target in targets {
-                            if drawn.send(target).await.is_err() {
+                    // Answers have little time: they are computed while the seeds are recorded that they need later.
+                    Ok(draws) => {
+                        for target in draws.iter().flat_map(|draw| &draw.targets) {
+                            if drawn.send(target.clone()).await.is_err() {
                                 return;
                             }
                         }
+                        let records = draws.into_iter().map(|draw| auditor.record_if_new(draw.period, draw.seed));
+                        futures::future::join_all(records).await;
                     }
                     Err(error) => tracing::warn!(%error, "the beacon cannot be asked"),
                 }
@@ -79,8 +89,8 @@ impl Draws {
         shutdown.run_until_cancelled(drawing).await;
     }
 
-    /// Draws for the claims of all periods whose seeds are there.
-    async fn draw<E: Engine + Send + 'static>(&self, auditor: &Auditor<E>) -> Result<Vec<Target>, ChainError> {
+    /// Draws for the claims of all periods whose seeds are there; those periods that draw us.
+    async fn draw<E: Engine + Send + 'static>(&self, auditor: &Auditor<E>) -> Result<Vec<Draw>, ChainError> {
         let length = auditor.answers.parameters.beacon_period;
         if self.is_empty() {
             return Ok(Vec::new());
@@ -95,18 +105,21 @@ impl Draws {
             }
             // None while its first block is not confirmed.
             if let Some(seed) = auditor.ports.chain.seed(period).await? {
-                drawn.extend(self.draw_by(auditor, period, seed).await?);
+                let targets = self.draw_by(auditor, period, &seed).await?;
+                if !targets.is_empty() {
+                    drawn.push(Draw { period, seed, targets });
+                }
             }
         }
         Ok(drawn)
     }
 
-    /// Draws for the claims of a period, and records its seed if we are to answer for any.
+    /// Those of a period's claims that we are to answer for.
     async fn draw_by<E: Engine + Send + 'static>(
         &self,
         auditor: &Auditor<E>,
         period: u64,
-        seed: Seed,
+        seed: &Seed,
     ) -> Result<Vec<Target>, ChainError> {
         let (chain, own) = (&auditor.ports.chain, auditor.ports.identity.address());
         let (since, validators) = chain.validators(own).await?;
@@ -116,9 +129,6 @@ impl Draws {
             let Some(at) = target.fixed_at() else { return false };
             since > 0 && since < at && is_drawn(seed.value, target.id, own, validators, bps)
         });
-        if !targets.is_empty() {
-            auditor.record_if_new(period, seed).await;
-        }
         Ok(targets)
     }
 }
