@@ -1,14 +1,17 @@
 //! Tabular classification data: CSV in, integer tensors out. Texts to go on with are in [`text`], texts to tell apart
 //! in [`labelled`].
 //!
-//! Every row holds numbers and, in its last column, the class as any text. A first row without a single number before
-//! its last column is a header. Classes are numbered in the order of their names.
+//! Every row holds numbers and, in its last column, the class as any text. Columns are parted by commas, semicolons,
+//! tabs or bars, whichever parts all lines alike. A first row without a single number before its last column is a
+//! header, and so is one that counts the columns; a first column that counts the rows and is named so is left out.
+//! Classes are numbered in the order of their names.
 //!
 //! Columns are standardised with mean and deviation of the *training part* and stored with a fixed exponent that covers
 //! ±4 deviations; what lies beyond is clamped, and a constant column becomes zero. The quantised tensors are what the
 //! job commits to, so this scaling is part of the data, not of the arithmetic. It uses sums, products, quotients and
 //! square roots of doubles in a fixed order: the same bits on every machine.
 
+mod dialect;
 pub mod labelled;
 pub mod text;
 
@@ -28,6 +31,8 @@ pub const MAX_ROWS: usize = 1 << 24;
 pub const MAX_CSV: usize = 1 << 30;
 /// Bits beyond the point that ±4 deviations leave: bits − 1 − 2.
 const RANGE_BITS: u8 = 2;
+/// Numbers that can all be classes; more, of which most rows have one of their own, are measurements.
+const NUMBERS: usize = 20;
 /// Counter word that keeps the draws of the split apart from others.
 const STREAM: u32 = 0x7370_6c69;
 
@@ -87,6 +92,29 @@ pub enum DataError {
     /// Only one column, or more features than a dot product may have inputs.
     #[error("{0} columns: a row needs 1 to {MAX_WIDTH} numbers and its class in the last column")]
     Columns(usize),
+    /// A first column that counts the rows, and is not named an index.
+    #[error(
+        "the first column {name:?} counts the rows, which says nothing of their classes; remove it, or call it `index` in a first row and it is left out"
+    )]
+    Index {
+        /// Its header; empty if it has none.
+        name: String,
+    },
+    /// Two classes that people would take for one.
+    #[error(
+        "classes `{0}` and `{1}` are written differently and look the same; write them alike, or name one otherwise"
+    )]
+    AlikeClasses(String, String),
+    /// Numbers in the last column that name no classes.
+    #[error(
+        "the last column has {distinct} different numbers in {rows} rows: it measures something and names no class; put the class there, for instance `low` and `high` in place of numbers"
+    )]
+    Measurement {
+        /// Different numbers.
+        distinct: usize,
+        /// Rows.
+        rows: usize,
+    },
     /// Text where a number is needed.
     #[error("row {row}, column {column}: `{text}` is not a number; only the last column may hold text")]
     NotANumber {
@@ -172,6 +200,27 @@ pub struct Table {
     pub classes: Vec<String>,
 }
 
+/// What a data set holds, for people to look at before they pay.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Census {
+    /// Rows.
+    pub rows: usize,
+    /// Columns beside the class.
+    pub columns: usize,
+    /// Each class, and how many rows are of it.
+    pub classes: BTreeMap<String, usize>,
+}
+
+impl Census {
+    fn of(labels: &[u32], classes: &[String], columns: usize) -> Self {
+        let mut counts: BTreeMap<String, usize> = classes.iter().map(|class| (class.clone(), 0)).collect();
+        for class in labels.iter().filter_map(|label| classes.get(*label as usize)) {
+            counts.entry(class.clone()).and_modify(|count| *count = count.saturating_add(1));
+        }
+        Self { rows: labels.len(), columns, classes: counts }
+    }
+}
+
 /// How a column became integers: `round((x − mean) · factor · 2^exponent)`.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ColumnScale {
@@ -203,29 +252,18 @@ impl Table {
         if csv.len() > MAX_CSV {
             return Err(DataError::TooLarge { what: "bytes", actual: csv.len(), limit: MAX_CSV });
         }
-        let mut reader =
-            csv::ReaderBuilder::new().has_headers(false).flexible(true).trim(csv::Trim::All).from_reader(csv);
-        let mut columns = 0;
+        let delimiter = dialect::delimiter(csv);
+        let shape = dialect::Shape::of(csv, delimiter)?;
         let mut values = Vec::new();
         let mut names = Vec::new();
-        for (index, record) in (0usize..).zip(reader.records()) {
-            let record = record.map_err(|error| DataError::Syntax(error.to_string()))?;
-            let row = record.position().map_or(0, csv::Position::line);
-            if index == 0 {
-                columns = record.len();
-                if !(2..=MAX_WIDTH as usize + 1).contains(&columns) {
-                    return Err(DataError::Columns(columns));
-                }
-                if record.iter().take(columns - 1).all(|field| field.parse::<f64>().is_err()) {
-                    continue;
-                }
+        for record in dialect::records(csv, delimiter).skip(usize::from(shape.header)) {
+            let (row, record) = record?;
+            if record.len() != shape.columns {
+                return Err(DataError::Width { row, expected: shape.columns, actual: record.len() });
             }
-            if record.len() != columns {
-                return Err(DataError::Width { row, expected: columns, actual: record.len() });
-            }
-            for (column, text) in (1..columns).zip(record.iter()) {
+            for (column, text) in (1..shape.columns).zip(record.iter()).skip(usize::from(shape.index)) {
                 let number = || DataError::NotANumber { row, column, text: text.chars().take(40).collect() };
-                let value: f64 = text.parse().map_err(|_| number())?;
+                let value = dialect::number(text, delimiter).ok_or_else(number)?;
                 if value.is_nan() || value.abs() > libm::exp2(100.0) {
                     return Err(DataError::NotFinite { row, column, value });
                 }
@@ -241,7 +279,12 @@ impl Table {
             return Err(DataError::TooFewRows(names.len()));
         }
         let (labels, classes) = classes(names)?;
-        Ok(Self { width: columns.saturating_sub(1), values, labels, classes })
+        Ok(Self { width: shape.columns.saturating_sub(1 + usize::from(shape.index)), values, labels, classes })
+    }
+
+    /// What it holds.
+    pub fn census(&self) -> Census {
+        Census::of(&self.labels, &self.classes, self.width)
     }
 
     /// Number of rows.
@@ -323,11 +366,26 @@ fn hold_out(rows: usize, seed: u64) -> (Vec<usize>, Vec<usize>) {
     (order, held_out)
 }
 
+/// What a class looks like to people: numbers by what they are worth, all else without its case.
+fn looks(class: &str) -> String {
+    class.parse::<f64>().map_or_else(|_| class.to_lowercase(), |number| number.to_string())
+}
+
 /// Numbers the classes in the order of their names.
 fn classes(names: Vec<String>) -> Result<(Vec<u32>, Vec<String>), DataError> {
     let mut numbers: BTreeMap<&String, u32> = names.iter().map(|name| (name, 0)).collect();
-    if numbers.len() > MAX_WIDTH as usize {
-        return Err(DataError::TooManyClasses(numbers.len()));
+    let distinct = numbers.len();
+    if distinct > NUMBERS && distinct > names.len() / 2 && numbers.keys().all(|name| name.parse::<f64>().is_ok()) {
+        return Err(DataError::Measurement { distinct, rows: names.len() });
+    }
+    if distinct > MAX_WIDTH as usize {
+        return Err(DataError::TooManyClasses(distinct));
+    }
+    let mut seen = BTreeMap::new();
+    for name in numbers.keys() {
+        if let Some(other) = seen.insert(looks(name), (*name).clone()) {
+            return Err(DataError::AlikeClasses(other, (*name).clone()));
+        }
     }
     if numbers.len() < 2 {
         return Err(DataError::OneClass(names.into_iter().next().unwrap_or_default()));

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tensorlink_graph::calibrate::{CalibrateError, Calibration, LEAST_STEPS};
+use tensorlink_graph::data::Census;
 use tensorlink_graph::data::labelled::{LabelledTexts, TokenTexts};
 use tensorlink_graph::data::text::{Text, Tokens};
 use tensorlink_graph::init::{self, InitError};
@@ -69,6 +70,8 @@ pub struct Draft {
     pub steps: u32,
     /// The data, split and in integers.
     pub data: Dataset,
+    /// What they hold; none of a text that goes on.
+    pub census: Option<Census>,
     /// What is trained.
     pub training: Training,
     /// Of a language model: what it is, and is exported as.
@@ -114,7 +117,8 @@ impl Draft {
         let (name, steps) = (model.name().to_owned(), model.steps());
         let calibration = steps.clamp(LEAST_STEPS, CALIBRATION);
         let (architecture, base, tokens, seed) = (None, None, Vec::new(), model.seed());
-        Ok(Self { name, steps, data, training, architecture, base, tokens, seed, calibration })
+        let census = Some(table.census());
+        Ok(Self { name, steps, data, census, training, architecture, base, tokens, seed, calibration })
     }
 
     /// A decoder made from scratch, and its text.
@@ -189,7 +193,7 @@ impl Draft {
     ) -> Result<Self, PrepareError> {
         let data = texts.split(ids, model.context(), model.seed())?;
         let training = Training::of_encoder(model, (&architecture, weights), ids.padding, rows(&data)?)?;
-        Ok(Self::of(model, data, training, (architecture, base)))
+        Ok(Self { census: Some(texts.census()), ..Self::of(model, data, training, (architecture, base)) })
     }
 
     fn of(
@@ -201,7 +205,7 @@ impl Draft {
         let (name, steps) = (model.name().to_owned(), model.steps());
         let calibration = steps.clamp(LEAST_STEPS, LANGUAGE_CALIBRATION);
         let (architecture, tokens, seed) = (Some(architecture), Vec::new(), model.seed());
-        Self { name, steps, data, training, architecture, base, tokens, seed, calibration }
+        Self { name, steps, data, census: None, training, architecture, base, tokens, seed, calibration }
     }
 
     /// The same, each step's sequences in so many shares, each with all of the model.

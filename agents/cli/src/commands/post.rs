@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
+use tensorlink_graph::data::Census;
 use tensorlink_graph::data::labelled::LabelledTexts;
 use tensorlink_graph::model::Imported;
 use tensorlink_graph::model::language::Origin;
@@ -30,6 +31,9 @@ use crate::{output, watch};
 /// Largest data file, bytes; the parser has a bound of its own for what comes out of a compressed one.
 const MAX_DATA: u64 = 1 << 30;
 
+/// Classes that a quote shows for people.
+const CLASSES: usize = 12;
+
 /// What is to be posted, and how.
 pub struct Order<'a> {
     /// The model with its data.
@@ -47,6 +51,9 @@ pub struct Order<'a> {
 pub struct Quote {
     /// Name of the model.
     pub model: String,
+    /// What the data hold, if they are rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<Census>,
     /// Numbers that are trained.
     pub parameters: u64,
     /// Workers in each replica's pipeline.
@@ -236,6 +243,7 @@ pub async fn place(
     let quote = Quote {
         audits: Wei(audits),
         model: draft.name.clone(),
+        data: draft.census.clone(),
         parameters: draft.training.parameters(),
         stages: hire.stages,
         replicas: hire.replicas,
@@ -290,9 +298,22 @@ fn estimate(stages: &[CompiledStage], candidates: &[Candidate], steps: u32) -> W
     Wei(candidates.iter().enumerate().map(price).sum())
 }
 
+/// Rows, columns and classes.
+fn show_census(census: &Census) -> String {
+    let Census { rows, columns, classes } = census;
+    let named = classes.iter().take(CLASSES).map(|(class, rows)| format!("{class} {rows}")).collect::<Vec<_>>();
+    let more = match classes.len().saturating_sub(CLASSES) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{rows} rows, {columns} columns beside the class; rows of each class: {}{more}", named.join(", "))
+}
+
 fn show_quote(quote: &Quote) -> String {
-    output::table(&[
-        ("model", format!("{}, {} parameters", quote.model, quote.parameters)),
+    let data = quote.data.as_ref().map(|census| ("data", show_census(census)));
+    let mut lines = vec![("model", format!("{}, {} parameters", quote.model, quote.parameters))];
+    lines.extend(data);
+    lines.extend([
         ("pipeline", format!("{} stages x {} replicas", quote.stages, quote.replicas)),
         ("steps", format!("{} in {} intervals of {}", quote.steps, quote.intervals, quote.steps_per_interval)),
         ("time", format!("about {}, were all workers as fast as this machine", output::duration(quote.seconds))),
@@ -306,7 +327,8 @@ fn show_quote(quote: &Quote) -> String {
         ("audits", format!("up to {} {} of it", quote.audits, quote.token)),
         ("at risk", format!("{} SNO per worker", quote.worker_stake)),
         ("final after", format!("{} s unchallenged", quote.challenge_window)),
-    ])
+    ]);
+    output::table(&lines)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use tensorlink_num::Tensor;
 use tensorlink_types::TensorType;
 
 use super::text::MAX_CHARACTERS;
-use super::{DataError, Dataset, MAX_CSV, MAX_ROWS, classes, hold_out};
+use super::{Census, DataError, Dataset, MAX_CSV, MAX_ROWS, classes, hold_out};
 use crate::compile::TrainingSet;
 use crate::step::build::ceil_log2;
 
@@ -84,6 +84,11 @@ impl LabelledTexts {
         }
         let (labels, classes) = classes(names)?;
         Ok(Self { texts, labels, classes })
+    }
+
+    /// What they hold.
+    pub fn census(&self) -> Census {
+        Census::of(&self.labels, &self.classes, 1)
     }
 
     /// The same with its classes numbered as a head has them, which may know more.
@@ -219,7 +224,7 @@ mod tests {
         assert_eq!(parse("a,b\nc,\n"), Err(DataError::NoClass { row: 2 }));
         assert_eq!(parse("a,b\nc,b\n"), Err(DataError::OneClass("b".into())));
         assert_eq!(LabelledTexts::parse(b"a,b\n\xff,c\n"), Err(DataError::NotUtf8(4)));
-        let many: String = (0..4097).map(|class| format!("a,{class}\n")).collect();
+        let many: String = (0..4097).map(|class| format!("a,c{class}\n")).collect();
         assert_eq!(parse(&many), Err(DataError::TooManyClasses(4097)));
         assert_eq!(parse("a,b\na,c\n").unwrap().characters().unwrap_err(), DataError::Characters(1));
     }

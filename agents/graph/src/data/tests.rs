@@ -32,9 +32,57 @@ fn refuses_what_it_cannot_use() {
     assert!(matches!(table("1,2,a\n1,inf,b\n"), Err(DataError::NotFinite { row: 2, column: 2, .. })));
     assert_eq!(table("1,2,\n1,2,b\n"), Err(DataError::NoClass { row: 1 }));
     assert_eq!(table("1,2,a\n1,3,a\n"), Err(DataError::OneClass("a".into())));
-    let many: String = (0..=MAX_WIDTH).map(|n| format!("1,{n}\n")).collect();
+    let many: String = (0..=MAX_WIDTH).map(|n| format!("1,c{n}\n")).collect();
     assert_eq!(table(&many), Err(DataError::TooManyClasses(4097)));
     assert!(matches!(Table::parse(b"1,2,\xff\n"), Err(DataError::Syntax(_))));
+}
+
+/// As spreadsheets and libraries of other countries and people write them.
+#[test]
+fn dialects_are_the_same_table() {
+    let plain = table("1.5,2,cat\n3,4,ant\n5,6,cat\n").unwrap();
+    for text in [
+        "1.5;2;cat\n3;4;ant\n5;6;cat\n",
+        "1,5;2;cat\n3;4;ant\n5;6;cat\n",
+        "length;width;kind\n1,5;2,0;cat\n3,0;4,0;ant\n5,0;6,0;cat\n",
+        "1.5\t2\tcat\n3\t4\tant\n5\t6\tcat\n",
+        "a|b|c\n1.5|2|cat\n3|4|ant\n5|6|cat\n",
+        // Of pandas: names that count, and an index with and without a name.
+        "0,1,label\n1.5,2,cat\n3,4,ant\n5,6,cat\n",
+        "0,1,2\n1.5,2,cat\n3,4,ant\n5,6,cat\n",
+        ",a,b,label\n0,1.5,2,cat\n1,3,4,ant\n2,5,6,cat\n",
+        ",0,1,2\n0,1.5,2,cat\n1,3,4,ant\n2,5,6,cat\n",
+        "Unnamed: 0,a,b,label\n0,1.5,2,cat\n1,3,4,ant\n2,5,6,cat\n",
+        "index,a,b,label\n1,1.5,2,cat\n2,3,4,ant\n3,5,6,cat\n",
+    ] {
+        assert_eq!(table(text).as_ref(), Ok(&plain), "{text:?}");
+    }
+    let classes = [("ant".to_owned(), 1), ("cat".to_owned(), 2)].into();
+    assert_eq!(plain.census(), Census { rows: 3, columns: 2, classes });
+    // Rows that look like such names: of a class that others have, and of a number that goes on with none.
+    assert_eq!(table("0,0\n3,1\n5,1\n").unwrap().rows(), 3);
+    assert_eq!(table("0,1,cat\n3,4,ant\n5,6,cat\n").unwrap().rows(), 3);
+    // Few rows may be numbered by chance, and a name says that they are not.
+    assert_eq!(table("0,7,cat\n1,4,ant\n2,6,cat\n").unwrap().width, 2);
+    assert_eq!(table("index,a,c\n5,7,cat\n1,4,ant\n").unwrap().width, 2);
+}
+
+#[test]
+fn what_people_should_look_at_again_is_refused() {
+    let indexed =
+        |name: &str| name.to_owned() + &(0..60).map(|n| format!("{n},{},{}\n", n * n, n % 2)).collect::<String>();
+    assert_eq!(table(&indexed("")), Err(DataError::Index { name: String::new() }));
+    assert_eq!(table(&indexed("day,size,kind\n")), Err(DataError::Index { name: "day".into() }));
+    assert_eq!(table(&indexed("index,size,kind\n")).unwrap().width, 1);
+    for (one, other) in [("0", "0.0"), ("DOG", "dog"), ("1", "1e0")] {
+        let alike = Err(DataError::AlikeClasses(one.into(), other.into()));
+        assert_eq!(table(&format!("1,2,{one}\n3,4,{other}\n5,6,c\n")), alike);
+    }
+    let prices: String = (0..40).map(|n| format!("{n},{}\n", f64::from(n) * 1.5)).collect();
+    assert_eq!(table(&prices), Err(DataError::Measurement { distinct: 40, rows: 40 }));
+    // So many digits, months or years are classes.
+    let years: String = (0..400).map(|n| format!("{n},{}\n", 1990 + n % 30)).collect();
+    assert_eq!(table(&years).unwrap().classes.len(), 30);
 }
 
 #[test]

@@ -32,6 +32,17 @@ fn drafted(dir: &TempDir) -> Result<Draft> {
 }
 
 #[test]
+fn what_the_data_hold_is_told() {
+    let classes = (0..14).map(|n| (format!("kind {n:02}"), n + 1)).collect();
+    let shown = show_census(&Census { rows: 105, columns: 4, classes });
+    assert!(
+        shown.starts_with("105 rows, 4 columns beside the class; rows of each class: kind 00 1, kind 01 2, "),
+        "{shown}"
+    );
+    assert!(shown.ends_with("kind 11 12 and 2 more"), "{shown}");
+}
+
+#[test]
 fn decoders_of_folders_are_trained_on_in_their_own_tokens() {
     for family in [Family::Gpt2, Family::Llama, Family::Mistral, Family::Qwen2, Family::Qwen3, Family::Gemma3] {
         let draft = drafted(&tune(family, 4)).unwrap();
