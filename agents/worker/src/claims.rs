@@ -23,6 +23,8 @@ const PERIOD: Duration = Duration::from_millis(1000);
 const BACK_OFF: Duration = Duration::from_secs(3);
 /// Claims finalised by one transaction.
 const BATCH: usize = 16;
+/// Claims committed before those that can be final are looked after: however many queue, nobody waits for its pay.
+const COMMITS: usize = 8;
 
 /// Why a lane's claims can go no further.
 #[derive(Debug, Error)]
@@ -70,7 +72,10 @@ impl Claimant {
 
 /// Whether there is more to do.
 enum Outlook {
-    More,
+    /// At once.
+    Now,
+    /// In a while.
+    Later,
     Done,
 }
 
@@ -85,7 +90,8 @@ pub async fn run(by: Claimant, log: Arc<LaneLog>, stop: CancellationToken) -> Re
         changes.mark_unchanged();
         let wait = match advance(&by, &log, &mut refused).await {
             Ok(Outlook::Done) => return Ok(()),
-            Ok(Outlook::More) => PERIOD,
+            Ok(Outlook::Now) => Duration::ZERO,
+            Ok(Outlook::Later) => PERIOD,
             Err(Failure::Final(error)) => return Err(error),
             Err(Failure::Chain(error)) => {
                 tracing::warn!(lane = %log.get().lane, %error, "claims wait for the chain");
@@ -129,8 +135,8 @@ impl From<JournalError> for Failure {
 /// `refused`: why claims were not finalised at the last look, so that it is said once and not all the hours that a
 /// challenge takes.
 async fn advance(by: &Claimant, log: &LaneLog, refused: &mut Option<(String, String)>) -> Result<Outlook, Failure> {
-    let (chain, lane) = (by.chain.as_ref(), log.get().lane);
-    let Some(job) = chain.job(lane.job).await? else { return Ok(Outlook::More) };
+    let (chain, lane, mut queues) = (by.chain.as_ref(), log.get().lane, false);
+    let Some(job) = chain.job(lane.job).await? else { return Ok(Outlook::Later) };
     let view = chain.lane(lane).await?;
     if let Some(from) = view.void_from
         && view.finalized >= from
@@ -146,10 +152,18 @@ async fn advance(by: &Claimant, log: &LaneLog, refused: &mut Option<(String, Str
         Sealer { by, log }.advance(&job).await?;
     } else if job.state == JobState::Running && !late {
         forget_undone(chain, log).await?;
-        while commit_next(chain, log).await? {}
+        for _ in 0..COMMITS {
+            queues = commit_next(chain, log).await?;
+            if !queues {
+                break;
+            }
+        }
     }
     finalize(chain, log, &job, view, refused).await?;
-    Ok(outlook(&job, log, chain.lane(lane).await?))
+    Ok(match outlook(&job, log, chain.lane(lane).await?) {
+        Outlook::Later if queues => Outlook::Now,
+        outlook => outlook,
+    })
 }
 
 /// Closes a job that ran past its deadline, whoever left it open: only then is what it owes paid and stake free.
@@ -194,7 +208,7 @@ fn outlook(job: &JobView, log: &LaneLog, lane: LaneView) -> Outlook {
     let pending = record.intervals.range(open).any(waits);
     let no_more = job.state == JobState::Closing || record.barred_from.is_some();
     let ended = job.state == JobState::Settled || (no_more && !pending);
-    if lane.finalized >= job.intervals || ended { Outlook::Done } else { Outlook::More }
+    if lane.finalized >= job.intervals || ended { Outlook::Done } else { Outlook::Later }
 }
 
 /// Commits the next claim; whether it did.

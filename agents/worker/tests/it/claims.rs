@@ -87,6 +87,27 @@ async fn states_that_others_keep_are_a_part_of_the_window_apart() {
     assert_eq!(asked(9, 100), Some(2), "so is that of a job which ends");
 }
 
+/// A block a claim: the first of them are old before the last are made.
+#[tokio::test]
+async fn claims_become_final_while_others_queue() {
+    let intervals = 6 * WINDOW as u32;
+    let bench = Bench::new(1);
+    bench.chain.with(|l| l.job.intervals = intervals);
+    let log = bench.computed(intervals);
+    for _ in 0..20 {
+        if log.get().uncommitted() > 0 {
+            bench.run(&log).await;
+        }
+    }
+    let sent = bench.chain.with(|l| l.sent.clone());
+    let commits: Vec<usize> =
+        sent.iter().enumerate().filter(|(_, sent)| **sent == "commit").map(|(at, _)| at).collect();
+    let first_final = sent.iter().position(|sent| *sent == "finalize");
+    assert_eq!(commits.len(), intervals as usize);
+    let waited = commits.iter().filter(|at| first_final.is_none_or(|first| **at < first)).count();
+    assert!(waited <= 4 * WINDOW as usize, "{waited} of {intervals} claims were made before any was final");
+}
+
 #[tokio::test]
 async fn a_claim_whose_receipt_was_lost_is_not_made_twice() {
     let bench = Bench::new(1);
