@@ -9,7 +9,7 @@
 //! | [`retry`] | bounded retry with back-off |
 //! | [`history`] | confirmed events remembered on disk |
 //! | [`journal`] | files that survive a kill |
-//! | [`price`] | what a lane costs |
+//! | [`price`], [`wei`] | what a lane costs; amounts in files |
 //! | [`finality`] | how far jobs are final |
 //! | [`games`] | the challenges that a node plays in |
 //! | [`roster`] | who may talk to us |
@@ -59,6 +59,7 @@ pub mod retry;
 pub mod roster;
 pub mod serving;
 pub mod shard;
+pub mod wei;
 pub mod wire;
 
 pub use blocking::blocking;

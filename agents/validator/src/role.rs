@@ -107,9 +107,9 @@ where
         background.spawn(async move { drawing.run(&auditor, found, end).await });
         let (auditor, end) = (self.auditor.clone(), shutdown.clone());
         background.spawn(async move { auditor.give_answers(end).await });
-        loop {
+        let ended = loop {
             tokio::select! {
-                () = shutdown.cancelled() => break,
+                () = shutdown.cancelled() => break Ok(()),
                 ended = queue.next() => match ended {
                     Ended::Claim(claim) => {
                         done.add(claim);
@@ -134,16 +134,16 @@ where
                 }
                 // What waits for a place keeps nobody from hearing of accusations.
                 event = events.recv(), if queue.has_room() => {
-                    let Some(event) = event else { break };
+                    let Some(event) = event else { break if shutdown.is_cancelled() { Ok(()) } else { Err(ChainError::Ended) } };
                     let tasks = self.take_in(event, &mut known, &draws)?;
                     let is_done = |task: &Task| matches!(task, Task::Claim(t) if done.claims.contains(&t.id));
                     tasks.into_iter().filter(|task| !is_done(task)).for_each(|task| queue.push(task));
                 }
             }
-        }
+        };
         queue.shutdown().await;
         background.shutdown().await;
-        Ok(())
+        Ok(ended?)
     }
 
     /// Whether the chain draws anybody.

@@ -156,20 +156,21 @@ where
         worker.tasks.spawn(worker.clone().answer_all(requests));
         worker.tasks.spawn(worker.clone().answer_challenges());
         worker.tasks.spawn(worker.clone().tend_demands());
-        loop {
+        let ended = loop {
             tokio::select! {
-                () = shutdown.cancelled() => break,
+                () = shutdown.cancelled() => break Ok(()),
                 event = events.recv() => match event {
                     Some(event) => worker.clone().take_in(event).await?,
-                    None => break,
+                    None if shutdown.is_cancelled() => break Ok(()),
+                    None => break Err(ChainError::Ended),
                 },
             }
-        }
+        };
         worker.shutdown.cancel();
         worker.tasks.close();
         // Blocking work ends at its next boundary tensor; the interval it was in will be repeated.
         let _ = tokio::time::timeout(Duration::from_secs(5), worker.tasks.wait()).await;
-        Ok(())
+        Ok(ended?)
     }
 
     async fn advertise(self: Arc<Self>, engine: String) {

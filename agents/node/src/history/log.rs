@@ -44,6 +44,8 @@ impl Written {
 /// Who writes the file.
 pub(super) struct LogWriter {
     file: File,
+    /// Whether the last line may be there in part: the disk was full.
+    torn: bool,
     bytes: watch::Sender<u64>,
 }
 
@@ -66,16 +68,24 @@ impl LogWriter {
         std::fs::rename(&aside, path)?;
         let file = OpenOptions::new().append(true).open(path)?;
         let (sender, receiver) = watch::channel(text.len() as u64);
-        Ok((Self { file, bytes: sender }, Written { path: path.to_owned(), bytes: receiver }))
+        Ok((Self { file, torn: false, bytes: sender }, Written { path: path.to_owned(), bytes: receiver }))
     }
 
     /// Adds an event, and tells those who read.
+    ///
+    /// # Errors
+    /// When the disk fails; the same event can be added again, then.
     pub(super) fn append(&mut self, event: &EventAt) -> io::Result<()> {
         let mut line = serde_json::to_vec(event)?;
         line.push(b'\n');
+        if self.torn {
+            self.file.set_len(*self.bytes.borrow())?;
+        }
         // One write: a kill of this process leaves the line or nothing; a torn line of a dead machine is cut off at the
         // next start.
+        self.torn = true;
         self.file.write_all(&line)?;
+        self.torn = false;
         self.bytes.send_modify(|bytes| *bytes = bytes.saturating_add(line.len() as u64));
         Ok(())
     }
@@ -118,5 +128,44 @@ impl LogReader {
         let taken = self.lines.read_line(&mut line)?;
         self.read = self.read.saturating_add(taken as u64);
         Ok(Some(serde_json::from_str(&line)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tensorlink_types::{B256, JobId};
+
+    use super::*;
+    use crate::ports::Event;
+
+    fn event(block: u64) -> EventAt {
+        EventAt {
+            block,
+            block_hash: B256::ZERO,
+            timestamp: block,
+            log_index: 0,
+            transaction: B256::ZERO,
+            event: Event::JobClosing { job: JobId(block), convicted: false },
+        }
+    }
+
+    /// A full disk takes a part of a line.
+    #[tokio::test]
+    async fn a_line_that_did_not_fit_is_whole_once_there_is_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("events");
+        let (mut writer, written) = LogWriter::create(&path, &[event(1)]).unwrap();
+        let mut reader = LogReader::open(Arc::new(written)).unwrap();
+        assert_eq!(reader.next().await.unwrap(), Some(event(1)));
+        let room = std::mem::replace(&mut writer.file, File::open(&path).unwrap());
+        assert!(writer.append(&event(2)).is_err(), "nothing can be written there");
+        let line = serde_json::to_vec(&event(2)).unwrap();
+        (&room).write_all(&line[..7]).unwrap();
+        writer.file = room;
+        for block in [2, 3] {
+            writer.append(&event(block)).unwrap();
+            assert_eq!(reader.next().await.unwrap(), Some(event(block)));
+        }
+        assert_eq!(read(&path).unwrap(), [1, 2, 3].map(event));
     }
 }

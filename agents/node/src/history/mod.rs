@@ -10,6 +10,7 @@ mod log;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tensorlink_types::{Address, B256, ClaimId, JobId, Lane, U256};
@@ -21,6 +22,8 @@ use crate::ports::chain::{
     Role, Seed, StakeView,
 };
 
+/// Wait between two attempts at a full disk.
+const ROOM: Duration = Duration::from_secs(2);
 /// Events between the disk or the chain and a slow role.
 const QUEUE: usize = 256;
 
@@ -60,8 +63,7 @@ impl Remembered {
                 if last.is_some_and(|last| event.place() <= last) {
                     continue;
                 }
-                if let Err(error) = writer.append(&event) {
-                    tracing::error!(path = %path.display(), %error, "events cannot be remembered; stopping");
+                if !remember(&mut writer, &event, &path).await {
                     return;
                 }
             }
@@ -85,6 +87,25 @@ impl Remembered {
         }
         Ok(events)
     }
+}
+
+/// Writes an event down; waits as long as the disk takes none, and says so once. Whether anybody still reads.
+async fn remember(writer: &mut LogWriter, event: &EventAt, path: &Path) -> bool {
+    let mut waits = false;
+    while let Err(error) = writer.append(event) {
+        if !waits {
+            tracing::error!(path = %path.display(), %error, "events wait for the disk: make room");
+            waits = true;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(ROOM) => {}
+            () = writer.unread() => return false,
+        }
+    }
+    if waits {
+        tracing::info!(path = %path.display(), "events are written down again");
+    }
+    true
 }
 
 fn disk(path: &Path, error: &io::Error) -> ChainError {

@@ -106,8 +106,10 @@ pub struct JobView {
     pub kind: JobKind,
     pub user: Address,
     pub state: JobState,
+    #[serde(with = "crate::wei")]
     pub escrow: u128,
     /// How much of the escrow audits can still take.
+    #[serde(with = "crate::wei")]
     pub audit_budget: u128,
     pub token: Address,
     pub stages: u16,
@@ -119,6 +121,7 @@ pub struct JobView {
     pub started_at: u64,
     pub deadline: u64,
     pub challenge_window: u64,
+    #[serde(with = "crate::wei")]
     pub worker_stake: u128,
     pub lineage: Lineage,
 }
@@ -152,8 +155,11 @@ pub struct RedeemedView {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "names and units are those of the contracts")]
 pub struct StakeView {
+    #[serde(with = "crate::wei")]
     pub bonded: u128,
+    #[serde(with = "crate::wei")]
     pub unbonding: u128,
+    #[serde(with = "crate::wei")]
     pub locked: u128,
     /// When the unbonding part can be withdrawn, seconds.
     pub release_at: u64,
@@ -236,6 +242,12 @@ pub enum ChainError {
     /// before a retry.
     #[error("transaction {0} is not mined yet although its fee was raised")]
     Pending(B256),
+    /// This node is shutting down, and has sent a transaction whose fate it did not learn.
+    #[error("interrupted: transaction {0} is sent, and may still be mined")]
+    Interrupted(B256),
+    /// Events end though this node goes on.
+    #[error("the chain is not followed any more: what was logged last says why")]
+    Ended,
     /// This node is shutting down.
     #[error("the node is shutting down")]
     Closed,

@@ -10,7 +10,7 @@ use tensorlink_graph::transformer::{SamplingParams, StageRunner, tokens};
 use tensorlink_graph::{Engine, Reference};
 use tensorlink_node::interval::{Outcome, Span};
 use tensorlink_node::ports::chain::{JobState, Parameters};
-use tensorlink_node::ports::{Call, Chain, Event, Incoming, Net, Protocol, Store};
+use tensorlink_node::ports::{Call, Chain, ChainError, Event, Incoming, Net, Protocol, Store};
 use tensorlink_node::replay::{Replay, Roots};
 use tensorlink_node::serving::ServingShard;
 use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
@@ -22,7 +22,9 @@ use tensorlink_proof::fraud::{Case, Work};
 use tensorlink_types::abi::{Claim, Holder, JobKind, JobTerms};
 use tensorlink_types::{Address, B256, ClaimId, Opcode, TensorRoot, U256};
 use tensorlink_validator::epoch::Epoch;
-use tensorlink_validator::{Answers, Auditor, Claims, Finding, Hunts, LastStage, Rate, Standing, Target, Validator};
+use tensorlink_validator::{
+    Answers, Auditor, Claims, Finding, Hunts, LastStage, Rate, Standing, Target, Validator, ValidatorError,
+};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -355,6 +357,7 @@ async fn a_settled_job_is_left_alone_and_a_closed_one_is_not() {
     };
     // Its events end here, and with them the validator.
     world.chain.with(|ledger| ledger.follows = false);
-    validator.run(CancellationToken::new()).await.unwrap();
+    let ended = validator.run(CancellationToken::new()).await;
+    assert!(matches!(ended, Err(ValidatorError::Chain(ChainError::Ended))), "{ended:?}");
     assert_eq!(world.asked(|_| true), 0);
 }

@@ -346,7 +346,7 @@ async fn accounts_that_lack_what_it_takes() {
     refused(&["job", "cancel", "7"], &["no job 7", "tensorlink job list"]).await;
     refused(&["job", "watch", "7"], &["job 7"]).await;
     let balance = network.ok(POOR, &["balance", "--json"]).await.json();
-    assert_eq!((&balance[0]["sno"], &balance[0]["worker"]["bonded"]), (&json!("0"), &json!(0)));
+    assert_eq!((&balance[0]["sno"], &balance[0]["worker"]["bonded"]), (&json!("0"), &json!("0")));
 
     // The same endpoint with the deployment of another chain.
     let other = network.path("other.toml");
