@@ -70,6 +70,16 @@ struct Attempt<'a> {
     _flight: Flight<'a>,
 }
 
+impl Attempt<'_> {
+    /// An error with the transaction that it leaves behind.
+    fn interrupted(&self, error: ChainError) -> ChainError {
+        match (error, self.variants.last()) {
+            (ChainError::Closed, Some((hash, _))) => ChainError::Interrupted(*hash),
+            (error, _) => error,
+        }
+    }
+}
+
 /// The only sender of an account's transactions in this process.
 #[derive(Debug)]
 pub(crate) struct Sender {
@@ -126,14 +136,15 @@ impl Sender {
         let mut reason = String::new();
         for _ in 0..TRIES {
             let mut attempt = self.prepare(action).await?;
-            let fate = match self.broadcast_first(&mut attempt).await? {
-                Some(lost) => lost,
-                None => {
+            let fate = match self.broadcast_first(&mut attempt).await {
+                Ok(None) => {
                     drop(turn.take());
-                    self.watch(&mut attempt).await?
+                    self.watch(&mut attempt).await
                 }
+                Ok(Some(lost)) => Ok(lost),
+                Err(error) => Err(error),
             };
-            match fate {
+            match fate.map_err(|error| attempt.interrupted(error))? {
                 Fate::Mined(receipt) if receipt.status() => return Ok(*receipt),
                 Fate::Mined(receipt) => return Err(self.why_reverted(&attempt, &receipt).await.into()),
                 Fate::Lost(why) => {

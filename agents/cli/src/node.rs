@@ -27,6 +27,8 @@ use crate::{keys, peers};
 
 /// A node that has reached no peer after so long says so.
 const PEERS: Duration = Duration::from_secs(10);
+/// How long the chain can be asked after an interrupt, by who has money there.
+const GRACE: Duration = Duration::from_secs(60);
 /// Longest wait for a program.
 const FILES: Duration = Duration::from_secs(30);
 
@@ -103,6 +105,22 @@ impl Node {
     /// Connects to the chain, joins the network, opens the store; `disk` bounds the embedded store, bytes.
     pub async fn start(config: &Config, disk: u64, shutdown: &CancellationToken) -> Result<Self> {
         let (identity, chain) = chain(config, shutdown).await?;
+        let chain: Arc<dyn Chain> = Arc::new(Remembered::new(chain, &config.data_dir));
+        Self::join(config, (identity, chain), disk, shutdown).await
+    }
+
+    /// As [`Self::start`], for who has money on the chain: after an interrupt the chain can be asked for a while, so
+    /// that it comes back.
+    pub async fn start_to_pay(config: &Config, disk: u64, shutdown: &CancellationToken) -> Result<Self> {
+        let end = CancellationToken::new();
+        let (interrupted, later) = (shutdown.clone(), end.clone());
+        tokio::spawn(async move {
+            interrupted.cancelled().await;
+            tokio::time::sleep(GRACE).await;
+            later.cancel();
+        });
+        let connected = shutdown.run_until_cancelled(chain(config, &end)).await;
+        let (identity, chain) = connected.context("interrupted")??;
         let chain: Arc<dyn Chain> = Arc::new(Remembered::new(chain, &config.data_dir));
         Self::join(config, (identity, chain), disk, shutdown).await
     }

@@ -13,6 +13,7 @@ use tensorlink_node::ports::{Call, Chain, ChainError};
 use tensorlink_proof::challenge::{Game, Move, OwnTree, Subject, Told, Turn};
 use tensorlink_types::abi::{Holder, JobTerms, Position, Question, Way};
 use tensorlink_types::{Address, B256, ClaimId, JobId, U256};
+use tokio_util::sync::CancellationToken;
 
 use crate::world::{OTHER, QUICK, STEPS, USER, WORKER, World, commit_first, sno};
 
@@ -245,6 +246,29 @@ async fn a_transaction_that_is_never_mined_is_pending() {
     world.mine(1).await;
     // As the error says, it may still be mined.
     assert!(user.mined(hash).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn who_is_interrupted_is_told_what_was_sent() {
+    let world = World::new().await;
+    let mut config = world.config(USER, world.anvil.endpoint(), 0);
+    config.shutdown = CancellationToken::new();
+    let shutdown = config.shutdown.clone();
+    let user = AlloyChain::connect_at(config, QUICK).await.unwrap();
+    world.automine(false).await;
+    let now = user.head().await.unwrap().timestamp;
+    let call = Call::Post { terms: world.terms(now), deposit: U256::from(5) };
+    let interrupt = async {
+        while world.pending().await == 0 {
+            tokio::time::sleep(QUICK.poll).await;
+        }
+        shutdown.cancel();
+    };
+    let (sent, ()) = tokio::join!(user.send(call), interrupt);
+    let ChainError::Interrupted(hash) = sent.unwrap_err() else { panic!("its hash is lost") };
+    world.mine(1).await;
+    let receipt = world.provider.get_transaction_receipt(hash).await.unwrap();
+    assert!(receipt.is_some_and(|receipt| receipt.status()));
 }
 
 #[tokio::test]

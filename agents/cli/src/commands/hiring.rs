@@ -192,7 +192,7 @@ impl<'a> Hiring<'a> {
         let deposit = parse_amount(&args.deposit)?;
         let worker_stake: u128 =
             parse_amount(&args.worker_stake)?.try_into().ok().context("--worker-stake is too large")?;
-        let node = Node::start(config, DISK, shutdown).await?;
+        let node = Node::start_to_pay(config, DISK, shutdown).await?;
         let token = match args.token {
             Token::Sno => node.ports.chain.deployment().sno,
             Token::Eth => Address::ZERO,

@@ -81,3 +81,20 @@ async fn what_nobody_should_take_is_declined_and_locks_nothing() {
     assert_eq!(count(|event| matches!(event, Event::JobAccepted { .. })), 0);
     assert_eq!(network.owned(worker_address(WORKER)).await, sno("1000"));
 }
+
+/// Its worker is gone once the job is posted.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_gives_up_before_its_job_starts_has_the_escrow_back() {
+    let mut network = Network::start(1).await;
+    network.start_workers([WORKER]).await;
+    let has = network.owned(address(USER)).await;
+    let post = Post::FAIR.command(&network);
+    network.spawn("post", post);
+    network.said("post", "is posted", LIMIT).await;
+    network.cut_worker(WORKER);
+    let (ended_well, said) = network.stop("post");
+    assert!(!ended_well && said.contains("job 1 was cancelled and its escrow returned"), "{said}");
+    assert_eq!(network.owned(address(USER)).await, has);
+    let stake = network.stake(WORKER).await;
+    assert_eq!((U256::from(stake.bonded), stake.locked), (sno("2000"), 0));
+}

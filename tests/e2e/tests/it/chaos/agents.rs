@@ -237,7 +237,7 @@ impl Agents {
     pub(super) fn stop(&mut self) {
         for agent in &mut self.all {
             if let Some(process) = agent.process.take() {
-                let status = process.stop();
+                let (status, _) = process.stop();
                 assert!(status.success(), "{} ended with {status}", agent.name);
             }
         }

@@ -68,13 +68,13 @@ impl Process {
         prlimit(Some(Pid::from_child(&self.child)), Resource::Fsize, limit).unwrap();
     }
 
-    /// Ends it as an operator would, and says how it ended.
-    pub(crate) fn stop(mut self) -> ExitStatus {
+    /// Ends it as an operator would; how it ended, and what it has printed.
+    pub(crate) fn stop(mut self) -> (ExitStatus, String) {
         self.signal(Signal::TERM);
         let started = Instant::now();
         while started.elapsed() < GRACE {
             if let Some(status) = self.ended() {
-                return status;
+                return (status, self.log());
             }
             std::thread::sleep(super::LOOK);
         }

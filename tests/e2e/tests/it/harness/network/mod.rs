@@ -362,6 +362,13 @@ impl Network {
         self.processes[&worker_name(worker)].hang(duration).await;
     }
 
+    /// Ends a process as an operator would; whether it ended well, and what it has printed.
+    pub(crate) fn stop(&mut self, name: &str) -> (bool, String) {
+        let process = self.take(name);
+        let (status, log) = tokio::task::block_in_place(|| process.stop());
+        (status.success(), log)
+    }
+
     /// Ends a process as a power cut would.
     pub(crate) fn cut(&mut self, name: &str) {
         self.take(name).cut();
