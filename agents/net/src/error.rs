@@ -10,7 +10,7 @@ pub enum StartError {
     #[error("the network stack cannot start: {0}")]
     Transport(String),
     /// An address cannot be listened on: choose another, or stop what holds it.
-    #[error("cannot listen on {address}: {reason}")]
+    #[error("cannot listen on {address}: {reason}; stop what listens there, or choose another address by --listen")]
     Listen {
         /// The address.
         address: Multiaddr,

@@ -69,6 +69,7 @@ use tokio_util::task::TaskTracker;
 pub use crate::config::{Limits, NetConfig};
 pub use crate::error::StartError;
 pub use crate::identity::{Identity, IdentityError, address_in, address_of};
+pub use crate::listening::probe;
 pub use crate::metrics::Metrics;
 pub use crate::wire::Refusal;
 
@@ -112,9 +113,9 @@ impl Libp2pNet {
         let mut swarm = behaviour::swarm(&identity, &config)?;
         let mut listeners = HashSet::new();
         for address in &config.listen {
-            let listener = swarm
-                .listen_on(address.clone())
-                .map_err(|e| StartError::Listen { address: address.clone(), reason: e.to_string() })?;
+            let failed = |reason: String| StartError::Listen { address: address.clone(), reason };
+            probe(address).map_err(|error| failed(error.to_string()))?;
+            let listener = swarm.listen_on(address.clone()).map_err(|error| failed(error.to_string()))?;
             listeners.insert(listener);
         }
         for address in &config.external {

@@ -1,10 +1,13 @@
 //! Where we listen, told to whoever asks, but not before it is known.
 
 use std::collections::HashSet;
+use std::io;
+use std::net::{IpAddr, TcpListener, UdpSocket};
 use std::time::Duration;
 
 use libp2p::Multiaddr;
 use libp2p::core::transport::ListenerId;
+use libp2p::multiaddr::Protocol;
 use tokio::sync::oneshot::Sender;
 use tokio::time::Instant;
 
@@ -15,6 +18,26 @@ const ASKED: usize = 64;
 
 /// Who is told our addresses.
 type Asker = Sender<Vec<Multiaddr>>;
+
+/// Whether nobody else listens at an address. The transports share a port with whoever shares it, another node of ours
+/// for one, and each would get a part of what is meant for the other.
+///
+/// # Errors
+/// What the system says of an address that is taken, or that this machine does not have.
+pub fn probe(address: &Multiaddr) -> io::Result<()> {
+    let mut parts = address.iter();
+    let host: IpAddr = match parts.next() {
+        Some(Protocol::Ip4(host)) => host.into(),
+        Some(Protocol::Ip6(host)) => host.into(),
+        // Whether others can be listened on, the transports say.
+        _ => return Ok(()),
+    };
+    match parts.next() {
+        Some(Protocol::Tcp(port)) => TcpListener::bind((host, port)).map(drop),
+        Some(Protocol::Udp(port)) => UdpSocket::bind((host, port)).map(drop),
+        _ => Ok(()),
+    }
+}
 
 /// Listeners that have told no address yet, and who waits for them.
 #[derive(Debug)]
@@ -51,6 +74,21 @@ mod tests {
     use tokio::sync::oneshot::channel;
 
     use super::*;
+
+    #[test]
+    fn a_port_that_somebody_has_is_taken() {
+        let (tcp, udp) = (TcpListener::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+        let (tcp_port, udp_port) = (tcp.local_addr().unwrap().port(), udp.local_addr().unwrap().port());
+        let at = [format!("/ip4/127.0.0.1/tcp/{tcp_port}"), format!("/ip4/127.0.0.1/udp/{udp_port}/quic-v1")];
+        let at = at.map(|text| text.parse::<Multiaddr>().unwrap());
+        for address in &at {
+            assert_eq!(probe(address).unwrap_err().kind(), io::ErrorKind::AddrInUse, "{address}");
+        }
+        drop((tcp, udp));
+        for address in &at {
+            probe(address).unwrap();
+        }
+    }
 
     #[test]
     fn whoever_asks_waits_for_every_listener_but_not_for_ever() {
