@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tensorlink_bindings::Creation;
 use tensorlink_node::ports::chain::Deployment;
-use tensorlink_types::Address;
+use tensorlink_types::{Address, address};
 use thiserror::Error;
 
 /// Why a deployment file was not taken.
@@ -32,13 +32,20 @@ pub enum DeploymentError {
 /// Reads `deploy/<chain id>.toml`.
 ///
 /// # Errors
-/// [`DeploymentError`] if there is no such file, or if it lacks an entry or has an address that is zero or used twice.
+/// [`DeploymentError`] if there is no such file, or if it lacks an entry or has an address that is mistyped, zero
+/// or used twice.
 pub fn read_deployment(path: &Path) -> Result<Deployment, DeploymentError> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| DeploymentError::Unreadable { path: path.to_owned(), source })?;
     let malformed = |reason| DeploymentError::Malformed { path: path.to_owned(), reason };
     let deployment: Deployment = toml::from_str(&text).map_err(|error| malformed(error.to_string()))?;
+    let typed: toml::Table = toml::from_str(&text).map_err(|error| malformed(error.to_string()))?;
     let named = addresses(&deployment);
+    for (name, _) in named {
+        if let Some(text) = typed.get(name).and_then(toml::Value::as_str) {
+            address::parse(text).map_err(|error| malformed(format!("`{name}`: {error}")))?;
+        }
+    }
     for (position, (name, address)) in named.iter().enumerate() {
         if *address == Address::ZERO {
             return Err(malformed(format!("`{name}` is the zero address")));

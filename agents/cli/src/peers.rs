@@ -3,7 +3,7 @@
 use crate::config::Config;
 
 /// Chain id of a local chain, whose network is this machine.
-const LOCAL: u64 = 31_337;
+pub(crate) const LOCAL: u64 = 31_337;
 
 /// What a node on a real chain should be told, if nobody will find it as it is.
 pub(crate) fn alone(config: &Config, chain_id: u64) -> Option<String> {

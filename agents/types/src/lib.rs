@@ -6,6 +6,7 @@
 //! | [`operator`] | opcodes, operands, operators: the instruction set of a program |
 //! | [`program`] | the step function of one pipeline stage |
 //! | [`abi`] | the structs that are shared with Solidity, with their EIP-712 types |
+//! | [`address`] | addresses as people type them, with their checksums |
 //! | [`ids`] | validated newtypes for everything that is named by a number or a hash |
 //!
 //! A tensor type is one word on chain, and valid by construction:
@@ -25,6 +26,7 @@
 //! Nothing here performs I/O, reads a clock or draws randomness.
 
 pub mod abi;
+pub mod address;
 pub mod ids;
 pub mod operator;
 pub mod program;

@@ -1,10 +1,10 @@
 //! `tensorlink stake|unstake|withdraw|balance`.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde::Serialize;
 use tensorlink_node::ports::Call;
 use tensorlink_node::ports::chain::{Role, StakeView};
-use tensorlink_types::{Address, B256};
+use tensorlink_types::{Address, B256, address};
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::{Wei, parse_amount};
@@ -94,10 +94,13 @@ struct Balance {
 
 /// Shows an account.
 pub async fn balance(config: &Config, account: Option<&str>, shutdown: &CancellationToken) -> Result<()> {
-    let (identity, chain) = node::chain(config, shutdown).await?;
-    let account = match account {
-        Some(text) => text.parse().with_context(|| format!("{text:?} is not an address"))?,
-        None => identity.address(),
+    // Who only looks at somebody else needs no key.
+    let (account, chain) = match account {
+        Some(text) => (address::parse(text)?, node::reader(config, shutdown).await?.1),
+        None => {
+            let (identity, chain) = node::chain(config, shutdown).await?;
+            (identity.address(), chain)
+        }
     };
     let sno = chain.deployment().sno;
     let shown = Balance {

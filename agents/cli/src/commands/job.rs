@@ -22,7 +22,7 @@ use crate::{output, watch, when};
 struct Shown {
     #[serde(flatten)]
     job: JobView,
-    /// Of a job of ours that serves: in how many bits.
+    /// Of a job that serves, if it was posted from this data directory: in how many bits.
     #[serde(skip_serializing_if = "Option::is_none")]
     setting: Option<Setting>,
     lanes: Vec<ShownLane>,
@@ -79,9 +79,9 @@ pub async fn run(config: &Config, command: JobCommand, shutdown: CancellationTok
             Ok(())
         }
         JobCommand::Status { job } => {
-            let (identity, chain) = node::chain(config, &shutdown).await?;
+            let (_, chain) = node::reader(config, &shutdown).await?;
             let mut shown = look_up(chain.as_ref(), JobId(job)).await?;
-            if shown.job.kind == JobKind::Serving && shown.job.user == identity.address() {
+            if shown.job.kind == JobKind::Serving {
                 // What the chain says is shown all the same.
                 shown.setting = hiring::setting(config, JobId(job))
                     .inspect_err(|error| tracing::warn!("what was noted of job {job} cannot be read: {error:#}"))
@@ -91,7 +91,9 @@ pub async fn run(config: &Config, command: JobCommand, shutdown: CancellationTok
             output::print(config.json, &shown, || show(&shown, now))
         }
         JobCommand::List { mine } => {
-            let (identity, chain) = node::chain(config, &shutdown).await?;
+            // Who only looks needs no key.
+            let open = if mine { node::chain(config, &shutdown).await } else { node::reader(config, &shutdown).await };
+            let (identity, chain) = open?;
             for job in 1..=chain.job_count().await? {
                 let Some(view) = chain.job(JobId(job)).await? else { continue };
                 if !mine || view.user == identity.address() {

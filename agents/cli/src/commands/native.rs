@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use tensorlink_native::{DeviceClass, Host, Listed, NOTICE};
-use tensorlink_types::Address;
+use tensorlink_types::{Address, address};
 use tokio_util::sync::CancellationToken;
 
 pub use self::train::{NativeTrainArgs, begun};
@@ -46,7 +46,7 @@ A training that was interrupted goes on from where it was when the same command 
 pub struct WorkArgs {
     /// Addresses of the users to work for, as their `tensorlink key address` says; nobody else gets
     /// anything. Repeatable.
-    #[arg(long = "for", required = true, value_delimiter = ',', value_name = "ADDRESS")]
+    #[arg(long = "for", required = true, value_delimiter = ',', value_name = "ADDRESS", value_parser = address::parse)]
     pub users: Vec<Address>,
     /// Disk for tasks and states [default: 10GiB].
     #[arg(long, value_name = "SIZE")]

@@ -3,6 +3,7 @@
 mod bench;
 mod contract;
 mod gateway;
+mod keys;
 mod names;
 mod native;
 mod remote;

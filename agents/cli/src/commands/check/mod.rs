@@ -1,8 +1,14 @@
 //! `tensorlink check`: what works on this machine and what does not.
 
-use anyhow::{Result, bail};
+mod machine;
+mod network;
+
+use anyhow::{Context, Result, bail, ensure};
 use serde::Serialize;
 use tensorlink_graph::Engine;
+use tensorlink_node::Identity;
+use tensorlink_node::ports::Chain;
+use tensorlink_types::Address;
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::Wei;
@@ -16,23 +22,46 @@ struct Finding {
     detail: String,
 }
 
-/// Checks configuration, device, key, deployment, chain and contracts, each on its own.
-pub async fn run(config: &Config, shutdown: &CancellationToken) -> Result<()> {
-    let mut findings = Vec::new();
-    let mut note = |what, result: Result<String>| {
-        let (ok, detail) = match result {
+/// What was found so far.
+#[derive(Default)]
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn note(&mut self, what: &'static str, found: Result<String>) {
+        let (ok, detail) = match found {
             Ok(detail) => (true, detail),
             Err(error) => (false, format!("{error:#}")),
         };
-        findings.push(Finding { what, ok, detail });
-    };
+        self.0.push(Finding { what, ok, detail });
+    }
+}
+
+/// Checks what a node needs, each on its own: configuration, device, disk, key, deployment, chain, clock, gas, ports
+/// and peers.
+pub async fn run(config: &Config, shutdown: &CancellationToken) -> Result<()> {
+    let mut findings = Findings::default();
     let none = "none: flags, environment and defaults only";
-    note("config", Ok(config.source.as_ref().map_or(none.to_owned(), |path| path.display().to_string())));
-    note("device", device::open(None).map(|engine| engine.describe()));
-    note("key", keys::load(config).map(|identity| identity.address().to_string()));
+    findings.note("config", Ok(config.source.as_ref().map_or(none.to_owned(), |path| path.display().to_string())));
+    let wanted = std::env::var("TENSORLINK_DEVICE").ok().or_else(|| config.file.worker.device.clone());
+    findings.note("device", device::open(wanted.as_deref()).map(|engine| engine.describe()));
+    findings.note("disk", machine::disk(&config.data_dir));
+    let key = keys::load(config);
+    let identity = key.as_ref().ok().cloned();
+    findings.note("key", key.map(|identity| identity.address().to_string()));
     let deployment = tensorlink_chain::read_deployment(&config.deployment);
-    note("deployment", deployment.map(|d| format!("chain {}, jobs {}", d.chain_id, d.jobs)).map_err(Into::into));
-    note("chain", chain(config, shutdown).await);
+    findings
+        .note("deployment", deployment.map(|d| format!("chain {}, jobs {}", d.chain_id, d.jobs)).map_err(Into::into));
+    match node::reader(config, shutdown).await {
+        Ok((_, chain)) => {
+            findings.note("chain", describe(chain.as_ref()).await);
+            findings.note("clock", clock(chain.as_ref()).await);
+            findings.note("gas", gas(chain.as_ref(), identity.as_ref()).await);
+        }
+        Err(error) => findings.note("chain", Err(error)),
+    }
+    findings.note("ports", network::ports(&config.listen));
+    findings.note("peers", network::peers(&config.bootstrap).await);
+    let Findings(findings) = findings;
     let failed = findings.iter().filter(|finding| !finding.ok).count();
     for finding in &findings {
         output::print(config.json, finding, || {
@@ -42,16 +71,21 @@ pub async fn run(config: &Config, shutdown: &CancellationToken) -> Result<()> {
     if failed > 0 { bail!("{failed} of {} checks failed", findings.len()) } else { Ok(()) }
 }
 
-async fn chain(config: &Config, shutdown: &CancellationToken) -> Result<String> {
-    let (identity, chain) = node::chain(config, shutdown).await?;
+async fn describe(chain: &dyn Chain) -> Result<String> {
     let (head, parameters) = (chain.head().await?, chain.parameters().await?);
-    let own = identity.address();
-    let (eth, sno) = (chain.balance(own, Default::default()).await?, chain.balance(own, chain.deployment().sno).await?);
-    Ok(format!(
-        "block {}, collateral {} SNO, own balance {} ETH and {} SNO",
-        head.number,
-        Wei::from(parameters.validator_collateral),
-        Wei(eth),
-        Wei(sno)
-    ))
+    Ok(format!("block {}, collateral {} SNO", head.number, Wei::from(parameters.validator_collateral)))
+}
+
+async fn clock(chain: &dyn Chain) -> Result<String> {
+    let block = chain.head().await?.timestamp;
+    machine::clock(block, chain.deployment().chain_id)
+}
+
+/// Whether transactions can be paid for.
+async fn gas(chain: &dyn Chain, identity: Option<&Identity>) -> Result<String> {
+    let own = identity.context("unknown without a key")?.address();
+    let eth = chain.balance(own, Address::ZERO).await?;
+    let sno = chain.balance(own, chain.deployment().sno).await?;
+    ensure!(!eth.is_zero(), "{own} has no ETH and can send no transaction: send it some");
+    Ok(format!("{} ETH and {} SNO of {own}", Wei(eth), Wei(sno)))
 }

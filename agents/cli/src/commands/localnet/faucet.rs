@@ -1,8 +1,8 @@
 //! `tensorlink localnet faucet`.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use serde::Serialize;
-use tensorlink_types::Address;
+use tensorlink_types::{Address, address};
 use tokio_util::sync::CancellationToken;
 
 use super::folder::Folder;
@@ -33,7 +33,7 @@ pub(super) async fn run(common: &Common, args: &FaucetArgs, shutdown: &Cancellat
         "the chain does not run: `tensorlink localnet up` starts it"
     );
     let account: Address = match &args.address {
-        Some(text) => text.parse().with_context(|| format!("{text:?} is not an address"))?,
+        Some(text) => address::parse(text)?,
         None => keys::load(&Config::load(common)?)?.address(),
     };
     let local = chain::ready(&folder, &state.chain).await?;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use rand::TryRngCore;
+use tensorlink_chain::keystore;
 use tensorlink_node::Identity;
 use toml::{Table, Value};
 use zeroize::Zeroizing;
@@ -63,7 +64,8 @@ pub(super) fn new_key(folder: &Path) -> Result<Identity> {
     rand::rngs::OsRng.try_fill_bytes(random.as_mut())?;
     let password = Zeroizing::new(hex::encode(*random));
     write_secret(&folder.join("password"), &password)?;
-    let secret = tensorlink_chain::keystore::create(&folder.join("key.json"), &password)?;
+    // Nobody guesses what was drawn.
+    let secret = keystore::create(&folder.join("key.json"), &password, keystore::Stretch::Light)?;
     Ok(Identity::new(&secret)?)
 }
 
@@ -291,7 +293,7 @@ mod tests {
         let own = home.path().join("ada");
         let identity = new_key(&own).unwrap();
         let password = std::fs::read_to_string(own.join("password")).unwrap();
-        let secret = tensorlink_chain::keystore::decrypt(&own.join("key.json"), password.trim()).unwrap();
+        let secret = keystore::decrypt(&own.join("key.json"), password.trim()).unwrap();
         assert_eq!(Identity::new(&secret).unwrap().address(), identity.address());
         assert!(new_key(&own).is_err(), "never overwritten");
     }
