@@ -143,7 +143,7 @@ Examples:
     /// Every other command finds it by itself.
     #[command(subcommand, after_help = crate::commands::localnet::EXAMPLES)]
     Localnet(crate::commands::localnet::LocalnetCommand),
-    /// Check the machine and the configuration: libtorch, kernels, chain, contracts, key, peers.
+    /// Check the machine and the configuration: device, disk, key, deployment, chain, clock, gas, ports, peers.
     Check,
     /// Measure speed, accuracy, memory, cost of receipts and gas on this machine, each against its goal.
     #[command(after_help = "\
@@ -153,6 +153,18 @@ Examples:
   tensorlink bench train --large                       a training step of 208 million weights in place of 15
   tensorlink bench llamacpp                            against llama.cpp, once `script/setup --llamacpp` has fetched it")]
     Bench(crate::bench::BenchArgs),
+    /// Print completions for a shell.
+    #[command(after_help = "\
+Examples:
+  source <(tensorlink completions bash)                                  in this shell; in ~/.bashrc, in each
+  tensorlink completions zsh > ~/.zfunc/_tensorlink
+  tensorlink completions fish > ~/.config/fish/completions/tensorlink.fish")]
+    Completions { shell: clap_complete::Shell },
+    /// Write the manual, a page for each command, to a folder.
+    #[command(after_help = "\
+Example:
+  tensorlink man ~/.local/share/man/man1")]
+    Man { folder: PathBuf },
 }
 
 #[derive(Subcommand, Debug)]

@@ -17,6 +17,7 @@ pub mod post_serving;
 pub mod resume;
 pub mod serve;
 mod serve_by_workers;
+pub mod shell;
 pub mod train;
 pub mod validator;
 pub mod worker;
@@ -30,8 +31,8 @@ use crate::config::Config;
 /// Runs a command.
 pub async fn run(cli: Cli, shutdown: CancellationToken) -> Result<()> {
     let config = match cli.command {
-        // It has a configuration of its own, and must be removable whatever is in the file that others read.
-        Command::Localnet(_) => Config::defaults()?,
+        // The network has a configuration of its own, and must be removable whatever is in the file that others read.
+        Command::Localnet(_) | Command::Completions { .. } | Command::Man { .. } => Config::defaults()?,
         _ => Config::load(&cli.common)?,
     };
     match cli.command {
@@ -54,5 +55,7 @@ pub async fn run(cli: Cli, shutdown: CancellationToken) -> Result<()> {
         Command::Localnet(command) => localnet::run(&cli.common, command, &shutdown).await,
         Command::Check => check::run(&config, &shutdown).await,
         Command::Bench(args) => crate::bench::run(&config, &args, shutdown).await,
+        Command::Completions { shell } => shell::completions(shell),
+        Command::Man { folder } => shell::man(&folder),
     }
 }

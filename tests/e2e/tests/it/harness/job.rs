@@ -72,7 +72,8 @@ impl Subject {
                     "lora": (self == Self::Adapters).then(|| json!({ "rank": 4, "alpha": 8 })),
                 },
                 "optimizer": { "learning_rate": 0.01, "warmup": 2, "weight_decay": 0.1, "clip": 1.0 },
-                "sequences": 2,
+                // With 2, adapters may come out where they began, by some job keys.
+                "sequences": 8,
                 "steps": steps,
                 "operand_bits": 8,
                 "seed": 8,

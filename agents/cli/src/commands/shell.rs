@@ -1,0 +1,53 @@
+//! `tensorlink completions|man`: what a shell and its manual know of this program.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use crate::args::Cli;
+
+const NAME: &str = "tensorlink";
+
+/// Prints the completions for a shell.
+pub fn completions(shell: Shell) -> Result<()> {
+    // In memory first: it panics where nobody reads any more.
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), NAME, &mut script);
+    std::io::stdout().write_all(&script).context("the completions cannot be written")
+}
+
+/// Writes a page of the manual for every command to a folder.
+pub fn man(folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    clap_mangen::generate_to(Cli::command(), folder)
+        .with_context(|| format!("cannot write the manual to {}", folder.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_has_a_page() {
+        let folder = tempfile::tempdir().unwrap();
+        let man = folder.path().join("man1");
+        super::man(&man).unwrap();
+        for page in ["tensorlink.1", "tensorlink-key-import.1", "tensorlink-worker-run.1", "tensorlink-job-post.1"] {
+            let text = std::fs::read_to_string(man.join(page)).unwrap();
+            assert!(text.contains(".SH NAME") && text.contains("tensorlink"), "{page}");
+        }
+    }
+
+    #[test]
+    fn every_shell_completes_commands() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::PowerShell, Shell::Elvish] {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), NAME, &mut script);
+            let script = String::from_utf8(script).unwrap();
+            assert!(["localnet", "faucet", "dispute"].iter().all(|command| script.contains(command)), "{shell}");
+        }
+    }
+}
