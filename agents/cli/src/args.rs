@@ -87,7 +87,7 @@ pub struct NetworkArgs {
 pub enum Command {
     /// Create or show the node's key.
     #[command(subcommand)]
-    Key(KeyCommand),
+    Key(crate::commands::key::KeyCommand),
     /// Lend this machine.
     #[command(subcommand)]
     Worker(WorkerCommand),
@@ -165,40 +165,6 @@ Examples:
 Example:
   tensorlink man ~/.local/share/man/man1")]
     Man { folder: PathBuf },
-}
-
-#[derive(Subcommand, Debug)]
-pub enum KeyCommand {
-    /// Create a key in an encrypted keystore file.
-    New {
-        /// Where to write it [default: key.json in the data folder].
-        path: Option<PathBuf>,
-    },
-    /// Take over a key: from a keystore file of geth or Foundry, which keeps its password, or from 64 hex digits or the
-    /// words of a wallet, in a file or typed.
-    #[command(after_help = "\
-Examples:
-  tensorlink key import ~/.foundry/keystores/alice
-  tensorlink key import words.txt --derivation \"m/44'/60'/0'/0/1\"
-  tensorlink key import                     asks for digits or words, and does not show them")]
-    Import {
-        /// Where it is [default: it is asked for, or read from the standard input].
-        from: Option<PathBuf>,
-        /// Where to write it [default: key.json in the data folder].
-        #[arg(long, value_name = "PATH")]
-        to: Option<PathBuf>,
-        /// Which key of the words (BIP-32).
-        #[arg(long, value_name = "PATH", default_value = tensorlink_chain::keystore::FIRST_ACCOUNT)]
-        derivation: String,
-    },
-    /// Write the configured key to a file that nobody else may read, as 64 hex digits, not encrypted. Geth and Foundry
-    /// read the keystore file as it is.
-    Export {
-        /// A new file.
-        to: PathBuf,
-    },
-    /// Print the address of the configured key.
-    Address,
 }
 
 #[derive(Subcommand, Debug)]

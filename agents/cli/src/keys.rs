@@ -82,6 +82,13 @@ pub fn import(config: &Config, from: Option<&Path>, (path, derivation): (&Path, 
 /// Writes the node's key to a new file that nobody else may read.
 pub fn export(config: &Config, to: &Path) -> Result<Identity> {
     let identity = load(config)?;
+    let digits = Zeroizing::new(hex::encode(identity.secret()));
+    write_secret(to, &Zeroizing::new(format!("0x{}", digits.as_str())))?;
+    Ok(identity)
+}
+
+/// Writes a line to a new file that nobody but its owner may read.
+pub(crate) fn write_secret(path: &Path, text: &str) -> Result<()> {
     let mut options = File::options();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -89,13 +96,11 @@ pub fn export(config: &Config, to: &Path) -> Result<Identity> {
         use std::os::unix::fs::OpenOptionsExt;
         options.mode(0o600);
     }
-    let text = Zeroizing::new(format!("0x{}\n", Zeroizing::new(hex::encode(identity.secret())).as_str()));
-    let written = options.open(to).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
+    let written = options.open(path).and_then(|mut file| {
+        writeln!(file, "{text}")?;
         file.sync_all()
     });
-    written.with_context(|| format!("cannot write {}", to.display()))?;
-    Ok(identity)
+    written.with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Makes sure that a key can be written, before anybody types a password.

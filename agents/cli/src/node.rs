@@ -104,9 +104,7 @@ pub struct Node {
 impl Node {
     /// Connects to the chain, joins the network, opens the store; `disk` bounds the embedded store, bytes.
     pub async fn start(config: &Config, disk: u64, shutdown: &CancellationToken) -> Result<Self> {
-        let (identity, chain) = chain(config, shutdown).await?;
-        let chain: Arc<dyn Chain> = Arc::new(Remembered::new(chain, &config.data_dir));
-        Self::join(config, (identity, chain), disk, shutdown).await
+        Self::remembering(config, chain(config, shutdown).await?, disk, shutdown).await
     }
 
     /// As [`Self::start`], for who has money on the chain: after an interrupt the chain can be asked for a while, so
@@ -120,7 +118,15 @@ impl Node {
             later.cancel();
         });
         let connected = shutdown.run_until_cancelled(chain(config, &end)).await;
-        let (identity, chain) = connected.context("interrupted")??;
+        Self::remembering(config, connected.context("interrupted")??, disk, shutdown).await
+    }
+
+    async fn remembering(
+        config: &Config,
+        (identity, chain): (Identity, Arc<dyn Chain>),
+        disk: u64,
+        shutdown: &CancellationToken,
+    ) -> Result<Self> {
         let chain: Arc<dyn Chain> = Arc::new(Remembered::new(chain, &config.data_dir));
         Self::join(config, (identity, chain), disk, shutdown).await
     }

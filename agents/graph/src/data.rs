@@ -215,7 +215,9 @@ impl Census {
     fn of(labels: &[u32], classes: &[String], columns: usize) -> Self {
         let mut counts: BTreeMap<String, usize> = classes.iter().map(|class| (class.clone(), 0)).collect();
         for class in labels.iter().filter_map(|label| classes.get(*label as usize)) {
-            counts.entry(class.clone()).and_modify(|count| *count = count.saturating_add(1));
+            if let Some(count) = counts.get_mut(class) {
+                *count = count.saturating_add(1);
+            }
         }
         Self { rows: labels.len(), columns, classes: counts }
     }

@@ -8,7 +8,7 @@ use tensorlink_num::Tensor;
 use tensorlink_types::TensorType;
 
 use super::text::MAX_CHARACTERS;
-use super::{Census, DataError, Dataset, MAX_CSV, MAX_ROWS, classes, hold_out};
+use super::{Census, DataError, Dataset, MAX_CSV, MAX_ROWS, classes, dialect, hold_out};
 use crate::compile::TrainingSet;
 use crate::step::build::ceil_log2;
 
@@ -54,12 +54,9 @@ impl LabelledTexts {
             return Err(DataError::TooLarge { what: "bytes", actual: csv.len(), limit: MAX_CSV });
         }
         std::str::from_utf8(csv).map_err(|error| DataError::NotUtf8(error.valid_up_to()))?;
-        let mut reader =
-            csv::ReaderBuilder::new().has_headers(false).flexible(true).trim(csv::Trim::All).from_reader(csv);
         let (mut texts, mut names) = (Vec::new(), Vec::new());
-        for (index, record) in (0usize..).zip(reader.records()) {
-            let record = record.map_err(|error| DataError::Syntax(error.to_string()))?;
-            let row = record.position().map_or(0, csv::Position::line);
+        for (index, record) in (0usize..).zip(dialect::records(csv, b',')) {
+            let (row, record) = record?;
             let mut fields = record.iter();
             let (Some(text), Some(name), None) = (fields.next(), fields.next(), fields.next()) else {
                 return Err(DataError::TextColumns { row, columns: record.len() });

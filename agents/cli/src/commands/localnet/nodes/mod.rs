@@ -19,6 +19,7 @@ use super::logs;
 use super::process::{self, Process};
 use super::programs;
 use super::state::{CHAIN, GATEWAY, Node, Role, State, VALIDATOR};
+use crate::keys;
 
 /// What workers lend and ask, and what they bond.
 pub(super) const MEMORY: &str = "1GiB";
@@ -63,23 +64,10 @@ pub(super) fn new_key(folder: &Path) -> Result<Identity> {
     let mut random = Zeroizing::new([0u8; 16]);
     rand::rngs::OsRng.try_fill_bytes(random.as_mut())?;
     let password = Zeroizing::new(hex::encode(*random));
-    write_secret(&folder.join("password"), &password)?;
+    keys::write_secret(&folder.join("password"), &password)?;
     // Nobody guesses what was drawn.
     let secret = keystore::create(&folder.join("key.json"), &password, keystore::Stretch::Light)?;
     Ok(Identity::new(&secret)?)
-}
-
-fn write_secret(path: &Path, text: &str) -> Result<()> {
-    use std::io::Write;
-    let mut options = std::fs::File::options();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.mode(0o600);
-    }
-    let written = options.open(path).and_then(|mut file| writeln!(file, "{text}"));
-    written.with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// A node with a new key, in a folder of its own.
