@@ -119,7 +119,7 @@ async fn who_sends_anothers_proof_first_gets_nothing_for_it() {
         _ => None,
     });
     assert_eq!(auditors, [address(VALIDATOR)]);
-    let fees: U256 = report.audits().iter().map(|(_, _, fee)| *fee).sum();
+    let fees = report.fees_of(address(VALIDATOR));
     let bounty = sno(Job::STAKE) / U256::from(2);
     assert_eq!(network.owned(address(VALIDATOR)).await, sno(PURSE) + bounty + fees, "the bounty is the auditor's");
     assert_eq!(network.owned(address(OBSERVER)).await, U256::ZERO, "whoever sends the proof");

@@ -57,7 +57,7 @@ async fn replicas_that_agree_on_a_lie_are_both_convicted_of_it() {
         let paid = report.paid().get(&worker_address(liar)).map(|(claims, _)| *claims);
         assert_eq!(paid, Some(1), "the interval before the lie was right");
     }
-    let fees: U256 = report.audits().iter().map(|(_, _, fee)| *fee).sum();
+    let fees = report.fees_of(address(VALIDATOR));
     assert_eq!(network.owned(address(VALIDATOR)).await, sno(PURSE) + bounty * U256::from(2) + fees);
 }
 

@@ -49,7 +49,8 @@ async fn assert_convicted(how: (&str, &str), fault: Fault) {
     let amount = sno(Job::STAKE);
     let (bounty, harm) = (amount / U256::from(2), amount * U256::from(3) / U256::from(10));
     assert_eq!(report.slashed(), [(worker_address(LIAR), amount, bounty, harm, amount - bounty - harm)]);
-    assert_eq!(network.owned(address(VALIDATOR)).await, sno(PURSE) + bounty, "its bond is back");
+    let fees = report.fees_of(address(VALIDATOR));
+    assert_eq!(network.owned(address(VALIDATOR)).await, sno(PURSE) + bounty + fees, "its bond is back");
     for (worker, bonded) in [(SENDER, sno("2000")), (LIAR, sno("2000") - amount)] {
         let stake = network.stake(worker).await;
         assert_eq!((U256::from(stake.bonded), stake.locked), (bonded, 0), "worker {worker}");

@@ -4,7 +4,7 @@ use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_types::{Address, U256};
 
 use crate::harness::{
-    LIMIT, Network, Output, Serving, Shape, USER, VALIDATOR, address, eventually, sno, worker_address,
+    LIMIT, Network, Output, PURSE, Serving, Shape, USER, VALIDATOR, address, eventually, sno, worker_address,
 };
 
 const TEXTS: [&str; 3] = ["A cat sleeps on the sofa.", "A kitten naps on a couch.", "Share prices fell today."];
@@ -282,5 +282,5 @@ async fn receipts_are_drawn_for_and_their_audits_paid_by_the_token() {
     let work: U256 = paid.iter().map(|(.., amount)| *amount).fold(U256::ZERO, |a, b| a + b);
     let (most, rounded) = (work * U256::from(5) / U256::from(4), U256::from(4));
     assert!(fees <= most && fees + rounded >= most, "a quarter more than the work: {fees} of {work}");
-    assert_eq!(network.credit(address(VALIDATOR), network.deployment().sno).await, fees);
+    assert_eq!(network.owned(address(VALIDATOR)).await, sno(PURSE) + fees);
 }

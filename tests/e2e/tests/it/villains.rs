@@ -88,10 +88,8 @@ async fn one_wrong_element_costs_the_stake_and_nobody_else_loses() {
     assert!(report.refund() > U256::ZERO);
     assert_eq!(report.json["convictions"][0]["fault"], "element");
     assert!(report.json["held_out_percent"].is_null(), "an unfinished job has no model to test: {}", report.json);
-    let token = network.deployment().sno;
-    let auditor = address(VALIDATOR);
-    let gained = network.chain().balance(auditor, token).await.unwrap() + network.credit(auditor, token).await;
-    assert_eq!(gained, sno(PURSE) + bounty, "the bounty is new");
+    let fees = report.fees_of(address(VALIDATOR));
+    assert_eq!(network.owned(address(VALIDATOR)).await, sno(PURSE) + bounty + fees, "the bounty is new");
     assert_explained(&network, &report).await;
 }
 

@@ -359,6 +359,11 @@ impl Report {
         })
     }
 
+    /// What an auditor is paid for its answers: how many it gives before the job ends depends on the machine.
+    pub(crate) fn fees_of(&self, auditor: Address) -> U256 {
+        self.audits().iter().filter(|(_, of, _)| *of == auditor).map(|(.., fee)| *fee).sum()
+    }
+
     /// Who was convicted, by whom, of what.
     pub(crate) fn convicted(&self) -> Vec<(Address, Address, Fault)> {
         self.pick(|event| match event {

@@ -87,8 +87,15 @@ impl Network {
 
     /// SNO that an account has, or can collect: when nodes collect is their business.
     pub(crate) async fn owned(&self, account: Address) -> U256 {
-        let token = self.deployment().sno;
-        self.observer.balance(account, token).await.unwrap() + self.credit(account, token).await
+        let (token, provider) = (self.deployment().sno, self.provider());
+        // Of one block: what is collected between two looks would be counted twice, or not at all.
+        loop {
+            let block = provider.get_block_number().await.unwrap();
+            let has = self.observer.balance(account, token).await.unwrap() + self.credit(account, token).await;
+            if provider.get_block_number().await.unwrap() == block {
+                return has;
+            }
+        }
     }
 
     pub(crate) async fn stake(&self, worker: usize) -> StakeView {
