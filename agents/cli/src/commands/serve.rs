@@ -20,6 +20,7 @@ use crate::commands::serve_by_workers::Computing;
 use crate::config::Config;
 use crate::gateway::generation::batch::Capacity;
 use crate::gateway::keys::{Keys, readable_by_others};
+use crate::gateway::origins::Origins;
 use crate::gateway::{Access, Gateway, Limits, server};
 use crate::output;
 use crate::quantized::Quantising;
@@ -58,7 +59,14 @@ pub struct ServeArgs {
     /// Ask for no API key; for loopback addresses only.
     #[arg(long, conflicts_with = "api_key_file")]
     pub no_auth: bool,
-    /// Requests of each key's in a minute; a tenth of them may come at once [default: 600].
+    /// Pages in browsers that may ask, by origin, besides those of this machine; * for all. May be repeated.
+    #[arg(long = "allow-origin", value_name = "ORIGIN")]
+    pub allow_origin: Vec<String>,
+    /// Refuse requests with fields that are not known, instead of a line in the log.
+    #[arg(long)]
+    pub strict: bool,
+    /// Requests of each key's in a minute; a tenth of them may come at once [default: as many as come on a loopback
+    /// address without --job, else 600].
     #[arg(long, env = "TENSORLINK_REQUESTS_PER_MINUTE", value_name = "N")]
     pub requests_per_minute: Option<u32>,
     /// Requests that may wait for each model [default: 64].
@@ -70,7 +78,7 @@ pub struct ServeArgs {
     /// Largest body of a request [default: 4MiB].
     #[arg(long, env = "TENSORLINK_MAX_BODY", value_name = "SIZE")]
     pub max_body: Option<String>,
-    /// Seconds that an answer may take, or each token of a stream [default: 60].
+    /// Seconds until a text's first token, and from token to token; of vectors, until they are there [default: 60].
     #[arg(long, env = "TENSORLINK_TIMEOUT", value_name = "SECONDS")]
     pub timeout: Option<u64>,
     #[command(flatten)]
@@ -90,6 +98,12 @@ pub struct ServeFile {
     pub http: Option<SocketAddr>,
     /// As `--api-key-file`.
     pub api_key_file: Option<PathBuf>,
+    /// As `--allow-origin`.
+    #[serde(default)]
+    pub allow_origin: Vec<String>,
+    /// As `--strict`.
+    #[serde(default)]
+    pub strict: bool,
     /// As `--requests-per-minute`.
     pub requests_per_minute: Option<u32>,
     /// As `--queue`.
@@ -120,6 +134,8 @@ struct Plan {
     key_file: Option<PathBuf>,
     make_key: bool,
     limits: Limits,
+    origins: Origins,
+    strict: bool,
     queue: usize,
     texts: usize,
     how: Quantising,
@@ -150,9 +166,16 @@ pub async fn run(config: &Config, args: ServeArgs, shutdown: CancellationToken) 
     let ready = Ready { url: format!("http://{address}/v1"), key_file: plan.key_file.as_deref(), models };
     output::print(config.json, &ready, || {
         let key = ready.key_file.map_or("none is asked for".to_owned(), |path| format!("in {}", path.display()));
-        output::table(&[("serving", ready.models.join(", ")), ("base URL", ready.url.clone()), ("API key", key)])
+        let mut rows = vec![("serving", ready.models.join(", ")), ("base URL", ready.url.clone()), ("API key", key)];
+        if let Some(path) = ready.key_file {
+            // The first key of the file, which the log and the screen do not show.
+            let key = format!("$(grep -m1 '^[^#]' '{}')", path.display());
+            rows.push(("for clients", format!("export OPENAI_BASE_URL={} OPENAI_API_KEY={key}", ready.url)));
+        }
+        output::table(&rows)
     })?;
-    let router = Gateway::new(Arc::clone(&served), access, plan.limits, Instant::now()).router();
+    let gateway = Gateway::new(Arc::clone(&served), access, plan.limits, Instant::now());
+    let router = gateway.with_origins(plan.origins.clone()).strict(plan.strict).router();
     server::serve(listener, router, GRACE, shutdown).await?;
     drop(served);
     backend.end().await
@@ -180,8 +203,13 @@ impl Plan {
         ensure!((1..=MAX_BODY).contains(&body), "--max-body must be 1 B to {} MiB", MAX_BODY >> 20);
         let time = args.timeout.or(file.timeout).map_or(default.time, Duration::from_secs);
         ensure!((1..=3600).contains(&time.as_secs()), "--timeout must be 1 to 3600 seconds");
-        let per_minute = args.requests_per_minute.or(file.requests_per_minute).unwrap_or(default.per_minute);
-        ensure!(per_minute > 0, "--requests-per-minute must be at least 1");
+        // Whoever is on this machine competes with nobody but themselves for it.
+        let counted = args.job.is_some() || !http.ip().is_loopback();
+        let usual = if counted { default.per_minute } else { None };
+        let per_minute = args.requests_per_minute.or(file.requests_per_minute).or(usual);
+        ensure!(per_minute != Some(0), "--requests-per-minute must be at least 1");
+        let pages = if args.allow_origin.is_empty() { &file.allow_origin } else { &args.allow_origin };
+        let origins = Origins::new(pages.iter().map(String::as_str)).context("--allow-origin")?;
         let queue = args.queue.or(file.queue).unwrap_or(DEFAULT_QUEUE);
         ensure!((1..=default.requests).contains(&queue), "--queue must be 1 to {}", default.requests);
         let job = args.job.map(JobId);
@@ -195,6 +223,8 @@ impl Plan {
             key_file,
             make_key,
             limits: Limits { body: usize::try_from(body)?, time, per_minute, ..default },
+            origins,
+            strict: args.strict || file.strict,
             queue,
             texts,
             how: Quantising {

@@ -3,10 +3,13 @@
 use std::io::{self, Write};
 
 use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value, context};
 use minijinja_contrib::pycompat::unknown_method_callback;
 use serde::Deserialize;
 use thiserror::Error as ThisError;
+
+mod python;
 
 use super::small::Small;
 use super::{FolderError, MAX_JSON, ModelFolder};
@@ -69,7 +72,7 @@ impl TemplateError {
 
 /// A chat template.
 ///
-/// It sees the conversation and the names of two tokens; it can reach no file, no clock and no network. Its steps
+/// It sees the conversation, the names of two tokens and the clock; it can reach no file and no network. Its steps
 /// and what it writes are bounded; what it holds in variables meanwhile is not, so take templates from whom you
 /// take weights.
 #[derive(Clone, Debug)]
@@ -168,7 +171,7 @@ impl ChatTemplate {
             return Err(TemplateError::TooLong { file });
         }
         let mut environment = environment();
-        let added = environment.add_template_owned(TEMPLATE, source);
+        let added = environment.add_template_owned(TEMPLATE, python::without_generation(&source));
         added.map_err(|error| TemplateError::Syntax { file, reason: said(&error) })?;
         let text = |special: Option<Special>| special.map(Special::text).unwrap_or_default();
         Ok(Some(Self { environment, file, beginning: text(config.bos_token), end: text(config.eos_token) }))
@@ -179,6 +182,18 @@ impl ChatTemplate {
     /// # Errors
     /// [`TemplateError::Refused`], [`TemplateError::Failed`].
     pub fn render<'a>(&self, messages: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<String, TemplateError> {
+        self.render_with(messages, &serde_json::Map::new())
+    }
+
+    /// The same with more variables, by name; what templates always know is not replaced by them.
+    ///
+    /// # Errors
+    /// [`TemplateError::Refused`], [`TemplateError::Failed`].
+    pub fn render_with<'a>(
+        &self,
+        messages: impl IntoIterator<Item = (&'a str, &'a str)>,
+        variables: &serde_json::Map<String, serde_json::Value>,
+    ) -> Result<String, TemplateError> {
         let message = |(role, content): (&str, &str)| context! { role, content };
         let messages: Vec<Value> = messages.into_iter().map(message).collect();
         let failed = |error: Error| match error.kind() {
@@ -197,6 +212,7 @@ impl ChatTemplate {
             eos_token => self.end.as_str(),
             tools => none,
             documents => none,
+            ..Value::from(Serde(variables)),
         };
         let mut bounded = Bounded(Vec::new());
         template.render_captured_to(values, &mut bounded).map_err(failed)?;
@@ -213,6 +229,8 @@ fn environment() -> Environment<'static> {
     environment.set_auto_escape_callback(|_| AutoEscape::None);
     environment.set_unknown_method_callback(unknown_method_callback);
     environment.add_function("raise_exception", raise);
+    environment.add_function("strftime_now", python::strftime_now);
+    environment.add_filter("tojson", python::to_json);
     environment.set_fuel(Some(FUEL));
     environment
 }

@@ -1,7 +1,5 @@
 //! Bodies: whole, in time, within their limit, JSON of the expected form.
 
-use std::time::Duration;
-
 use axum::body::Body;
 use axum::http::{HeaderMap, header};
 use bytes::BytesMut;
@@ -10,26 +8,60 @@ use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 
 use super::error::ApiError;
+use super::{Gateway, Limits};
 
 /// A body this many times too long is read to its end, and forgotten, so that the client has written it and reads why
 /// it is refused.
 const PATIENCE: usize = 8;
+/// Fields of OpenAI's that ask for nothing which changes an answer here: the client's own notes, and hints about caches,
+/// speed and effort. Not kept.
+const NOTES: &[&str] = &[
+    "messages.annotations",
+    "messages.name",
+    "messages.reasoning_content",
+    "messages.refusal",
+    "metadata",
+    "parallel_tool_calls",
+    "prediction",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "reasoning_effort",
+    "safety_identifier",
+    "service_tier",
+    "store",
+    "stream_options.include_obfuscation",
+    "user",
+    "verbosity",
+];
+/// Most unknown fields that a line of the log names, and how many characters of each.
+const MOST_NAMED: usize = 8;
+const LONGEST_NAMED: usize = 64;
 
-/// Reads a body and parses it; at most `limit` bytes, within `time`.
+/// Reads a body and parses it, within the gateway's limits of bytes and time.
 ///
 /// # Errors
 /// What to tell the client.
 pub(super) async fn read<T: DeserializeOwned>(
+    gateway: &Gateway,
     headers: &HeaderMap,
     body: Body,
-    limit: usize,
-    time: Duration,
 ) -> Result<T, ApiError> {
+    let Limits { body: limit, time, .. } = gateway.limits;
     if !is_json(headers) {
         return Err(ApiError::not_json());
     }
     let bytes = tokio::time::timeout(time, collect(body, limit)).await.map_err(|_| ApiError::slow_body(time))??;
-    parse(&bytes)
+    let Parsed { value, unknown } = parse(&bytes)?;
+    match unknown.first() {
+        Some(field) if gateway.strict => {
+            return Err(ApiError::invalid(format!("unknown field `{field}`.")).at(first(field)));
+        }
+        Some(_) => {
+            tracing::warn!(fields = ?unknown, "a request has fields that are not known here: they change nothing");
+        }
+        None => {}
+    }
+    Ok(value)
 }
 
 /// Browsers let any page send bodies of other kinds to a gateway without keys on its reader's machine; JSON they ask
@@ -55,8 +87,14 @@ async fn collect(body: Body, limit: usize) -> Result<BytesMut, ApiError> {
     if seen > limit { Err(ApiError::too_large(limit)) } else { Ok(bytes) }
 }
 
+/// A body, and the names of the first of its fields that nothing here reads.
+struct Parsed<T> {
+    value: T,
+    unknown: Vec<String>,
+}
+
 /// Parses a body; an error names the field.
-pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<Parsed<T>, ApiError> {
     if bytes.is_empty() {
         return Err(ApiError::invalid("The body is empty: send a JSON object."));
     }
@@ -66,22 +104,36 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     if !text.trim_start().starts_with('{') {
         return Err(ApiError::invalid("The body is no JSON object."));
     }
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-        let path = error.path().to_string();
-        let inner = error.inner();
-        match inner.classify() {
-            // The first segment: OpenAI names fields, not paths.
-            Category::Data => {
-                let field = path.split(['.', '[']).next().unwrap_or_default().to_owned();
-                let error = ApiError::invalid(format!("Invalid request: {inner}."));
-                if field.is_empty() || field == "?" { error } else { error.at(field) }
-            }
-            Category::Syntax | Category::Eof | Category::Io => {
-                ApiError::invalid(format!("The body is not valid JSON: {inner}."))
-            }
+    let (mut unknown, mut track) = (Vec::new(), serde_path_to_error::Track::new());
+    let mut json = serde_json::Deserializer::from_str(text);
+    let note = |path: serde_ignored::Path<'_>| {
+        let path = of_all(&path.to_string());
+        if !NOTES.contains(&path.as_str()) && unknown.len() < MOST_NAMED {
+            unknown.push(path.chars().take(LONGEST_NAMED).collect());
+        }
+    };
+    let value = serde_ignored::deserialize(serde_path_to_error::Deserializer::new(&mut json, &mut track), note);
+    let value = value.map_err(|error: serde_json::Error| match error.classify() {
+        Category::Data => {
+            let path = track.path().to_string();
+            let (field, error) = (first(&path).to_owned(), ApiError::invalid(format!("Invalid request: {error}.")));
+            if field.is_empty() || field == "?" { error } else { error.at(field) }
+        }
+        Category::Syntax | Category::Eof | Category::Io => {
+            ApiError::invalid(format!("The body is not valid JSON: {error}."))
         }
     })?;
-    deserializer.end().map_err(|error| ApiError::invalid(format!("The body is not valid JSON: {error}.")))?;
-    Ok(value)
+    json.end().map_err(|error| ApiError::invalid(format!("The body is not valid JSON: {error}.")))?;
+    Ok(Parsed { value, unknown })
+}
+
+/// A path without the numbers of elements and serde's marks of options.
+fn of_all(path: &str) -> String {
+    let segments = path.split('.').filter(|part| *part != "?" && !part.bytes().all(|byte| byte.is_ascii_digit()));
+    segments.collect::<Vec<_>>().join(".")
+}
+
+/// The first segment of a path: OpenAI names fields, not paths.
+fn first(path: &str) -> &str {
+    path.split(['.', '[']).next().unwrap_or_default()
 }

@@ -19,17 +19,11 @@ use super::input::Inputs;
 use super::{Gateway, body, receipts};
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Wanted {
     model: String,
     input: Inputs,
-    #[serde(default)]
-    encoding_format: Encoding,
+    encoding_format: Option<Encoding>,
     dimensions: Option<u64>,
-    /// The client's name for its own user. Not kept.
-    #[serde(default)]
-    #[expect(dead_code, reason = "accepted, because clients may send it")]
-    user: Option<String>,
 }
 
 #[derive(Clone, Copy, Deserialize, Default)]
@@ -75,7 +69,7 @@ pub(super) async fn create(State(gateway): State<Arc<Gateway>>, request: Request
     // Held until the answer is made: what is held in memory for requests is bounded.
     let _admitted = gateway.admit()?;
     let (parts, body) = request.into_parts();
-    let wanted: Wanted = body::read(&parts.headers, body, gateway.limits.body, gateway.limits.time).await?;
+    let wanted: Wanted = body::read(&gateway, &parts.headers, body).await?;
     let model = gateway.model(&wanted.model)?;
     let Makes::Vectors { dimensions: made } = model.makes else { return Err(ApiError::other_kind(&model.id)) };
     if let Some(dimensions) = wanted.dimensions
@@ -94,7 +88,8 @@ pub(super) async fn create(State(gateway): State<Arc<Gateway>>, request: Request
     };
     let tokens = embeddings.iter().map(|embedding| u64::from(embedding.tokens)).sum();
     // Megabytes of digits for thousands of texts: not on a thread that others wait for.
-    let answer = tokio::task::spawn_blocking(move || answer(id, embeddings, wanted.encoding_format, tokens));
+    let answer =
+        tokio::task::spawn_blocking(move || answer(id, embeddings, wanted.encoding_format.unwrap_or_default(), tokens));
     let mut response = answer.await.map_err(|_| ApiError::internal())?;
     response.extensions_mut().insert(Work { texts, tokens });
     receipts::name(&mut response, receipt);

@@ -53,6 +53,23 @@ impl ApiError {
         Self::new(StatusCode::UNAUTHORIZED, INVALID_REQUEST, Some("invalid_api_key"), message)
     }
 
+    /// 403: asked by a name that is not this machine's.
+    pub fn other_host(host: &str) -> Self {
+        let message = format!(
+            "This server asks for no key, and so answers only by the names of the machine it runs on: ask http://localhost \
+             or http://127.0.0.1, not {host:?}."
+        );
+        Self::new(StatusCode::FORBIDDEN, INVALID_REQUEST, Some("host_not_allowed"), message)
+    }
+
+    /// 403: a page of an origin that may not ask.
+    pub fn other_origin(origin: &str) -> Self {
+        let message = format!(
+            "Pages of {origin:?} may not ask this server. Whoever runs it admits them by --allow-origin {origin}."
+        );
+        Self::new(StatusCode::FORBIDDEN, INVALID_REQUEST, Some("origin_not_allowed"), message)
+    }
+
     /// 404: a model that is not served; `served` are the names of those that are.
     pub fn unknown_model(id: &str, served: &str) -> Self {
         let message = format!("The model {id:?} does not exist here. Served: {served}.");

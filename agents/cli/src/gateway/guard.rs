@@ -128,13 +128,17 @@ pub(super) async fn observe(request: Request<Body>, next: Next) -> Response {
 
 /// Lets a request pass that has a key and is within its rate.
 pub(super) async fn admit(State(gateway): State<Arc<Gateway>>, request: Request<Body>, next: Next) -> Response {
-    let caller = match identify(&gateway.access, &request) {
+    let caller = match identify(&gateway, &request) {
         Ok(caller) => caller,
         Err(refusal) => return refusal.into_response(),
     };
-    let mut response = match gateway.buckets.take(caller, Instant::now()) {
-        Ok(()) => next.run(request).await,
-        Err(wait) => ApiError::rate_limited(gateway.buckets.per_minute(), wait).into_response(),
+    let refused = gateway.buckets.as_ref().and_then(|buckets| {
+        let wait = buckets.take(caller, Instant::now()).err()?;
+        Some(ApiError::rate_limited(buckets.per_minute(), wait))
+    });
+    let mut response = match refused {
+        None => next.run(request).await,
+        Some(refusal) => refusal.into_response(),
     };
     if matches!(gateway.access, Access::Keys(_)) {
         response.extensions_mut().insert(Caller(caller));
@@ -142,9 +146,11 @@ pub(super) async fn admit(State(gateway): State<Arc<Gateway>>, request: Request<
     response
 }
 
-/// The number of the caller's key; 0 where there are none.
-fn identify(access: &Access, request: &Request<Body>) -> Result<usize, ApiError> {
-    let Access::Keys(keys) = access else { return Ok(0) };
+/// The number of the caller's key; 0 where there are none, and whoever asks names this machine.
+fn identify(gateway: &Gateway, request: &Request<Body>) -> Result<usize, ApiError> {
+    let Access::Keys(keys) = &gateway.access else {
+        return gateway.origins.check_host(request.headers()).map(|()| 0);
+    };
     let missing = || {
         ApiError::unauthorized(
             "You didn't provide an API key. Send one as \"Authorization: Bearer KEY\"; whoever runs this server has it.",

@@ -5,7 +5,8 @@
 //! | [`backend`] | the port to what computes |
 //! | [`local`], [`exact`] | models in this process, on threads behind bounded queues; exact models as such |
 //! | [`remote`] | a model on the workers of a serving job |
-//! | [`server`] | connections, their limits, their end |
+//! | [`server`], `connections` | connections, their end; how many, and who makes room |
+//! | [`origins`] | pages in browsers, names of this machine |
 //! | `guard` | request ids, API keys, rates, log lines |
 //! | [`keys`], [`limit`] | keys in files; token buckets |
 //! | `body`, [`input`] | bodies and texts, bounded while they are read |
@@ -26,10 +27,16 @@
 //! | `GET /v1/receipts/{id}` | (over the workers of a serving job) |
 //! | all `POST` | `user`, which is not kept |
 //!
-//! Every other field of OpenAI's is taken at its default and refused by name at any other value, and so are unknown
-//! fields: `n`, `best_of`, `echo`, `logprobs`, `logit_bias`, penalties, `suffix`, tools, `response_format` other than
-//! text. Equal requests with equal seeds give equal texts. `system_fingerprint` names the model and the version that
-//! made the text.
+//! `max_tokens` beyond what the context has room for is cut to it, and the text ends with the reason `length`. A chat's
+//! `chat_template_kwargs` go to the chat template. Fields that would change the answer in a way that is not offered are
+//! taken at their defaults and refused by name at any other value: `n`, `best_of`, `echo`, `logprobs`, `logit_bias`,
+//! penalties, `min_p`, `suffix`, tools, `response_format` other than text. All others change nothing: OpenAI's own
+//! silently, unknown ones with a line in the log, or refused by name where `--strict` asks for it. Equal requests with
+//! equal seeds give equal texts; without a seed, each text of a request has its own draws. `system_fingerprint` names
+//! the model and the version that made the text.
+//!
+//! Pages in browsers may ask if their origin is this machine's, or one that `--allow-origin` names. Where no key is
+//! asked for, requests must name this machine as loopback addresses do, whatever other names point to it.
 //!
 //! Over the workers of a serving job, a response names its receipts in the header `x-receipt-id`, because OpenAI's
 //! schema has no field for it, and `GET /v1/receipts/{id}` answers with the signed receipts of every text and stage:
@@ -38,6 +45,7 @@
 
 pub mod backend;
 mod body;
+mod connections;
 mod embeddings;
 pub mod error;
 pub mod exact;
@@ -48,6 +56,7 @@ pub mod keys;
 pub mod limit;
 pub mod local;
 mod models;
+pub mod origins;
 mod receipts;
 pub mod remote;
 pub mod server;
@@ -66,6 +75,7 @@ use backend::{Backend, BackendError, Model};
 use error::ApiError;
 use keys::Keys;
 use limit::Buckets;
+use origins::Origins;
 
 const OFFERED: &str = "GET /v1/models, GET /v1/models/{model}, POST /v1/embeddings, POST /v1/completions, \
                        POST /v1/chat/completions, GET /v1/receipts/{id}, GET /healthz";
@@ -91,13 +101,13 @@ pub struct Limits {
     pub time: Duration,
     /// Requests for computation at once, whose bodies and answers lie in memory.
     pub requests: usize,
-    /// Requests of each key's in a minute.
-    pub per_minute: u32,
+    /// Requests of each key's in a minute, if they are counted.
+    pub per_minute: Option<u32>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { body: 4 << 20, time: Duration::from_secs(60), requests: 256, per_minute: 600 }
+        Self { body: 4 << 20, time: Duration::from_secs(60), requests: 256, per_minute: Some(600) }
     }
 }
 
@@ -106,23 +116,41 @@ pub struct Gateway {
     backend: Arc<dyn Backend>,
     access: Access,
     limits: Limits,
-    buckets: Buckets,
+    buckets: Option<Buckets>,
+    origins: Arc<Origins>,
+    /// Whether a field that nothing reads is an error.
+    strict: bool,
     places: Arc<Semaphore>,
 }
 
 impl Gateway {
-    /// A gateway whose buckets are full at `now`.
+    /// A gateway whose buckets are full at `now`; pages of this machine may ask it, and fields that it does not know
+    /// change nothing.
     pub fn new(backend: Arc<dyn Backend>, access: Access, limits: Limits, now: Instant) -> Self {
         let callers = match &access {
             Access::Keys(keys) => keys.count(),
             Access::Open => 1,
         };
-        let buckets = Buckets::new(callers, limits.per_minute, now);
-        Self { backend, access, limits, buckets, places: Arc::new(Semaphore::new(limits.requests)) }
+        let buckets = limits.per_minute.map(|per_minute| Buckets::new(callers, per_minute, now));
+        let places = Arc::new(Semaphore::new(limits.requests));
+        Self { backend, access, limits, buckets, origins: Arc::default(), strict: false, places }
+    }
+
+    /// The same, which pages of these origins may ask, too.
+    #[must_use]
+    pub fn with_origins(self, origins: Origins) -> Self {
+        Self { origins: Arc::new(origins), ..self }
+    }
+
+    /// The same, which refuses fields that it does not know.
+    #[must_use]
+    pub fn strict(self, strict: bool) -> Self {
+        Self { strict, ..self }
     }
 
     /// The endpoints.
     pub fn router(self) -> Router {
+        let origins = Arc::clone(&self.origins);
         let gateway = Arc::new(self);
         let api = Router::new()
             .route("/v1/models", get(models::list))
@@ -137,6 +165,7 @@ impl Gateway {
             .route("/healthz", get(models::health))
             .fallback(unknown)
             .method_not_allowed_fallback(other_method)
+            .layer(middleware::from_fn_with_state(origins, origins::answer))
             .layer(middleware::from_fn(guard::observe))
             .with_state(gateway)
     }

@@ -1,20 +1,26 @@
 //! Connections: accepted up to a limit, each bounded in time, ended in order.
 
+use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
+use http_body_util::BodyExt;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// Connections at once; more wait in the system's queue.
+use super::connections::{Connections, Place};
+
+/// Connections at once.
 const CONNECTIONS: usize = 1024;
+/// Of them from one address, which may be a proxy's.
+const OF_ONE_ADDRESS: usize = 512;
 /// In which a request's head must arrive; also how long a connection may rest between two.
 const HEAD: Duration = Duration::from_secs(30);
 /// After which a connection ends with the request it is at, so that a client that never reads holds none for ever.
@@ -32,25 +38,18 @@ pub async fn serve(
     grace: Duration,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let places = Connections::new(CONNECTIONS, OF_ONE_ADDRESS);
     let mut connections = JoinSet::new();
     listener.local_addr()?;
     loop {
-        let place = tokio::select! {
-            () = shutdown.cancelled() => break,
-            place = Arc::clone(&places).acquire_owned() => place.map_err(io::Error::other)?,
-        };
         let accepted = tokio::select! {
             () = shutdown.cancelled() => break,
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, _)) => {
-                let (router, shutdown) = (router.clone(), shutdown.clone());
-                connections.spawn(async move {
-                    connection(stream, router, grace, shutdown).await;
-                    drop(place);
-                });
+            Ok((stream, from)) => {
+                let Some(place) = places.admit(from.ip(), Instant::now()) else { continue };
+                connections.spawn(connection(stream, router.clone(), grace, place, shutdown.clone()));
             }
             Err(error) => {
                 tracing::warn!("cannot accept a connection: {error}");
@@ -69,18 +68,33 @@ pub async fn serve(
 }
 
 /// Serves one connection. When its client leaves, the request under way is dropped.
-async fn connection(stream: TcpStream, router: Router, grace: Duration, shutdown: CancellationToken) {
+async fn connection(stream: TcpStream, router: Router, grace: Duration, place: Place, shutdown: CancellationToken) {
     // Answers are written at once, so waiting for more to send would only delay them.
     let _ = stream.set_nodelay(true);
+    let (router, activity) = (TowerToHyperService::new(router), Arc::clone(&place.activity));
+    let service = service_fn(move |request| {
+        let (answer, busy) = (router.call(request), activity.begin());
+        async move {
+            // Until its last part is sent the answer is under way.
+            Ok::<_, Infallible>(answer.await?.map(|body| {
+                body.map_frame(move |frame| {
+                    busy.follow();
+                    frame
+                })
+            }))
+        }
+    });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        .serve_connection(TokioIo::new(stream), service);
     let mut serving = std::pin::pin!(serving);
     let result = tokio::select! {
         result = serving.as_mut() => Some(result),
         () = shutdown.cancelled() => None,
         () = tokio::time::sleep(LIFETIME) => None,
+        // It rests: there is nothing to wait for.
+        () = place.end.cancelled() => return,
     };
     let result = match result {
         Some(result) => Ok(result),

@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::folder::{ModelFolder, TokenizerError};
 use crate::gateway::backend::Backend;
 use crate::gateway::generation::batch::Capacity;
-use crate::gateway::generation::{Ask, Finish, Length, Prompt, SamplingParams};
+use crate::gateway::generation::{Ask, Finish, Prompt, SamplingParams};
 use crate::output;
 use crate::quantized::Quantising;
 
@@ -142,8 +142,9 @@ impl Text {
             let choice = SamplingParams { seed: choice.seed.wrapping_add(part), ..choice };
             let ask = Ask {
                 prompts: vec![Prompt::Tokens(prompt.clone())],
-                length: Length::UpTo(left),
+                most: left,
                 choice,
+                seed: Some(choice.seed),
                 stops: vec![],
             };
             let mut generations = local.generate(id, ask).await?.generations;

@@ -10,9 +10,9 @@ use tensorlink_graph::transformer::{Family, GgufError};
 use super::super::tests::written;
 use super::super::{FolderError, ModelFolder, Survey, TemplateError, TokenizerError, Tuned, may_be_model};
 use super::GgufTokenizerError;
-use crate::gateway::generation::Prompt;
 use crate::gateway::generation::hf_tokenizer::HfTokenizer;
 use crate::gateway::generation::language::Language;
+use crate::gateway::generation::{Conversation, Prompt};
 
 const TEMPLATE: &str = "{% for message in messages %}{{ message.content }}<end>{% endfor %}";
 
@@ -285,11 +285,11 @@ fn what_is_no_model_is_refused_with_its_path() {
 
 #[test]
 fn a_template_that_is_wrong_refuses_chats_alone() {
-    let (messages, mut file) = (vec![], of(Family::Llama));
+    let mut file = of(Family::Llama);
     let chat = |file: &File| {
         let speech = HfTokenizer::of(&opened(file)).unwrap();
         assert_eq!(speech.encode(&Prompt::Text("the".into())).unwrap(), [0, 11]);
-        speech.encode(&Prompt::Chat(messages.clone())).unwrap_err().to_string()
+        speech.encode(&Prompt::Chat(Conversation::default())).unwrap_err().to_string()
     };
     assert!(chat(&file).contains("no chat template"));
     file.set("tokenizer.chat_template", "{% if %}".into());

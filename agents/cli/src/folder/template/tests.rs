@@ -177,3 +177,22 @@ fn a_template_is_bounded_and_reaches_nothing() {
         assert!(failed(source).contains("fails over the conversation"), "{source}");
     }
 }
+
+#[test]
+fn what_a_request_adds_is_seen_and_replaces_nothing() {
+    let added = |value: serde_json::Value| value.as_object().unwrap().clone();
+    let source = "{{ enable_thinking }} {{ messages | length }} {{ add_generation_prompt }} {{ deep.a[0] }}";
+    let variables = added(serde_json::json!({
+        "enable_thinking": false, "messages": [], "add_generation_prompt": false, "deep": {"a": [7]}
+    }));
+    let rendered = template(source).render_with([("user", "Hi")], &variables).unwrap();
+    assert_eq!(rendered.to_lowercase(), "false 1 true 7");
+}
+
+#[test]
+fn what_transformers_renders_renders_here() {
+    let source = "{% for message in messages %}{% if message.role == 'assistant' %}{% generation %}{{ message.content }}\
+                  {% endgeneration %}{% else %}{{ message.content | tojson }}{% endif %}{% endfor %}{{ strftime_now('%%') }}";
+    let rendered = template(source).render([("user", "a <b> é"), ("assistant", "c")]).unwrap();
+    assert_eq!(rendered, "\"a <b> é\"c%");
+}

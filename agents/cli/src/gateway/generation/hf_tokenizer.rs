@@ -2,8 +2,8 @@
 
 use tokenizers::step_decode_stream;
 
-use super::Prompt;
 use super::language::{Language, Spell};
+use super::{Conversation, Prompt};
 use crate::folder::{ChatTemplate, FolderError, ModelFolder, TextTokenizer, TokenizerError};
 use crate::gateway::local::{EmbedError, TokenizeError};
 
@@ -22,14 +22,14 @@ pub struct HfTokenizer {
 }
 
 impl HfTokenizer {
-    /// Reads what `folder` says of chats and of the ends of texts. A GGUF file's chat template, which nobody can
-    /// correct or remove there, may be wrong: then only chats are refused.
+    /// Reads what `folder` says of chats and of the ends of texts. Where its chat template is wrong, only chats are
+    /// refused.
     ///
     /// # Errors
     /// A [`FolderError`] that names the file.
     pub fn of(folder: &ModelFolder) -> Result<Self, FolderError> {
         let template = match folder.chat_template() {
-            Err(FolderError::Template(error)) if folder.is_file() => {
+            Err(FolderError::Template(error)) => {
                 tracing::warn!("{}: chats are refused: {error}", folder.path().display());
                 Err(error.to_string())
             }
@@ -44,10 +44,11 @@ impl Language for HfTokenizer {
         match prompt {
             Prompt::Text(text) => self.tokenizer.encode_beginning(text, &self.ends).map_err(refusal),
             Prompt::Tokens(ids) => Ok(ids.clone()),
-            Prompt::Chat(messages) => {
+            Prompt::Chat(Conversation { messages, variables }) => {
                 let template = self.template.as_ref().map_err(|reason| TokenizeError::Refused(reason.clone()))?;
                 let said = messages.iter().map(|message| (message.role, message.content.as_str()));
-                let text = template.render(said).map_err(|error| TokenizeError::Refused(error.to_string()))?;
+                let text = template.render_with(said, variables);
+                let text = text.map_err(|error| TokenizeError::Refused(error.to_string()))?;
                 self.tokenizer.encode_bare(&text).map_err(refusal)
             }
         }

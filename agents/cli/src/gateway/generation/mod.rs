@@ -37,7 +37,16 @@ pub enum Prompt {
     /// Token ids, taken as they are.
     Tokens(Vec<u32>),
     /// A conversation, put into the model's own form by its chat template.
-    Chat(Vec<Message>),
+    Chat(Conversation),
+}
+
+/// A conversation, as chat templates take it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Conversation {
+    /// What was said, in order.
+    pub messages: Vec<Message>,
+    /// What else the template may ask for, by name; what it always knows is not replaced.
+    pub variables: serde_json::Map<String, serde_json::Value>,
 }
 
 /// A message of a conversation, as chat templates take it.
@@ -54,21 +63,14 @@ pub struct Message {
 pub struct Ask {
     /// How they begin; at least one.
     pub prompts: Vec<Prompt>,
-    /// How long the continuations may be.
-    pub length: Length,
-    /// How tokens are chosen.
+    /// Most tokens of a continuation, at least 1: fewer if the context ends before.
+    pub most: u32,
+    /// How tokens are chosen, but for the draws.
     pub choice: SamplingParams,
+    /// The draws of every text; without, each text has its own.
+    pub seed: Option<u64>,
     /// A text ends before the first of these that it would contain; none of them is empty.
     pub stops: Vec<String>,
-}
-
-/// How many tokens are added to a prompt.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Length {
-    /// At most so many (at least 1); a prompt that leaves no room for them is refused.
-    Exactly(u32),
-    /// At most so many, fewer if the context ends before.
-    UpTo(u32),
 }
 
 /// Why a text ended.

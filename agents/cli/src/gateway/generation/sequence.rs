@@ -1,8 +1,10 @@
 //! One text on its way: what to compute next, and what its token means. It does not matter where the stages run.
 
+use rand::RngCore;
+
 use super::language::Language;
 use super::writer::Writer;
-use super::{Ask, Finish, Length, Piece, Prompt, SamplingParams};
+use super::{Ask, Finish, Piece, Prompt, SamplingParams};
 use crate::gateway::backend::{BackendError, Model};
 use crate::gateway::local::{failed, known};
 
@@ -31,7 +33,7 @@ impl Task {
 /// # Errors
 /// [`BackendError`] that counts prompts from 0.
 pub fn tasks(model: &Model, language: &dyn Language, ask: Ask) -> Result<Vec<Task>, BackendError> {
-    let Ask { prompts, length, choice, stops } = ask;
+    let Ask { prompts, most, choice, seed, stops } = ask;
     let task = |(index, prompt): (usize, Prompt)| {
         let ids = match prompt {
             Prompt::Tokens(ids) => Ok(ids),
@@ -40,16 +42,12 @@ pub fn tasks(model: &Model, language: &dyn Language, ask: Ask) -> Result<Vec<Tas
         let prompt = known(model, index, ids)?;
         let tokens = u32::try_from(prompt.len()).unwrap_or(u32::MAX);
         let room = model.context.saturating_sub(tokens);
-        let most = match length {
-            Length::Exactly(wanted) if wanted > room => {
-                return Err(BackendError::NoRoom { index, tokens: prompt.len(), wanted, context: model.context });
-            }
-            Length::Exactly(wanted) => wanted,
-            Length::UpTo(wanted) => wanted.min(room),
-        };
+        // Clients ask for as many as any model may give: what there is no room for is not given.
+        let most = most.min(room);
         if most == 0 {
             return Err(BackendError::NoRoom { index, tokens: prompt.len(), wanted: 1, context: model.context });
         }
+        let choice = SamplingParams { seed: seed.unwrap_or_else(|| rand::rng().next_u64()), ..choice };
         Ok(Task { prompt, most, choice, stops: stops.clone() })
     };
     prompts.into_iter().enumerate().map(task).collect()

@@ -7,19 +7,17 @@ use axum::extract::State;
 use axum::http::Request;
 use axum::response::Response;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
 use super::Asked;
-use super::messages::{Said, conversation};
+use super::messages::{Said, messages_of};
 use super::odd::{Odd, only};
-use super::options::{Fields, Stop, StreamOptions, most};
+use super::options::{Fields, Options, Stop, StreamOptions, most};
 use super::reply::Kind;
 use crate::gateway::Gateway;
 use crate::gateway::error::ApiError;
-use crate::gateway::generation::{Ask, Length, Prompt};
+use crate::gateway::generation::{Ask, Conversation, Prompt};
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Wanted {
     model: String,
     messages: Vec<Said>,
@@ -27,7 +25,7 @@ struct Wanted {
     max_completion_tokens: Option<u64>,
     temperature: Option<f64>,
     top_p: Option<f64>,
-    top_k: Option<u64>,
+    top_k: Option<i64>,
     seed: Option<i64>,
     stop: Option<Stop>,
     stream: Option<bool>,
@@ -57,30 +55,13 @@ struct Wanted {
     #[serde(default)]
     audio: Odd,
     #[serde(default)]
-    prediction: Odd,
-    #[serde(default)]
-    reasoning_effort: Odd,
-    #[serde(default)]
-    verbosity: Odd,
-    #[serde(default)]
     web_search_options: Odd,
     #[serde(default)]
-    service_tier: Odd,
+    repetition_penalty: Odd,
     #[serde(default)]
-    store: Odd,
-    #[serde(default)]
-    #[expect(dead_code, reason = "without tools it says nothing")]
-    parallel_tool_calls: IgnoredAny,
-    // The client's own notes. Not kept.
-    #[serde(default)]
-    #[expect(dead_code, reason = "accepted, because clients may send it")]
-    metadata: IgnoredAny,
-    #[expect(dead_code, reason = "accepted, because clients may send it")]
-    user: Option<String>,
-    #[expect(dead_code, reason = "accepted, because clients may send it")]
-    safety_identifier: Option<String>,
-    #[expect(dead_code, reason = "accepted, because clients may send it")]
-    prompt_cache_key: Option<String>,
+    min_p: Odd,
+    /// For the chat template.
+    chat_template_kwargs: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
 /// `response_format`.
@@ -96,7 +77,7 @@ impl Wanted {
         let no_tools = "tools are not offered";
         only("n", &self.n, &[Odd::Number(1.0)], "one answer for each request")?;
         only("logprobs", &self.logprobs, &[Odd::Bool(false)], "probabilities are not given")?;
-        only("top_logprobs", &self.top_logprobs, &[], "probabilities are not given")?;
+        only("top_logprobs", &self.top_logprobs, &[Odd::Number(0.0)], "probabilities are not given")?;
         only("logit_bias", &self.logit_bias, &[Odd::Empty], "logits are the model's own")?;
         only("presence_penalty", &self.presence_penalty, &[Odd::Number(0.0)], "0 only")?;
         only("frequency_penalty", &self.frequency_penalty, &[Odd::Number(0.0)], "0 only")?;
@@ -105,12 +86,9 @@ impl Wanted {
         only("functions", &self.functions, &[Odd::Empty], no_tools)?;
         only("function_call", &self.function_call, &[text("none"), text("auto")], no_tools)?;
         only("audio", &self.audio, &[], "text only")?;
-        only("prediction", &self.prediction, &[], "answers are not predicted")?;
-        only("reasoning_effort", &self.reasoning_effort, &[], "models think as they were trained to")?;
-        only("verbosity", &self.verbosity, &[text("medium")], "models speak as they were trained to")?;
         only("web_search_options", &self.web_search_options, &[], "the web is not searched")?;
-        only("service_tier", &self.service_tier, &[text("auto"), text("default")], "there is one tier")?;
-        only("store", &self.store, &[Odd::Bool(false)], "nothing is stored")?;
+        only("repetition_penalty", &self.repetition_penalty, &[Odd::Number(1.0)], "1 only")?;
+        only("min_p", &self.min_p, &[Odd::Number(0.0)], "0 only")?;
         if self.response_format.as_ref().is_some_and(|format| format.kind != "text") {
             return Err(ApiError::invalid("response_format must be {\"type\": \"text\"}.").at("response_format"));
         }
@@ -120,15 +98,16 @@ impl Wanted {
         Ok(())
     }
 
-    fn length(&self) -> Result<Length, ApiError> {
+    /// Most tokens of the answer.
+    fn most(&self) -> Result<u32, ApiError> {
         match (self.max_completion_tokens, self.max_tokens) {
-            (Some(_), Some(_)) => {
+            (Some(tokens), Some(old)) if tokens != old => {
                 let message = "max_tokens is the old name of max_completion_tokens: send one of them.";
                 Err(ApiError::invalid(message).at("max_tokens"))
             }
-            (Some(tokens), None) => Ok(Length::Exactly(most("max_completion_tokens", tokens)?)),
-            (None, Some(tokens)) => Ok(Length::Exactly(most("max_tokens", tokens)?)),
-            (None, None) => Ok(Length::UpTo(u32::MAX)),
+            (Some(tokens), _) => most("max_completion_tokens", tokens),
+            (None, Some(tokens)) => most("max_tokens", tokens),
+            (None, None) => Ok(u32::MAX),
         }
     }
 }
@@ -140,10 +119,12 @@ pub(in crate::gateway) async fn create(
 ) -> Result<Response, ApiError> {
     let (asked, wanted): (_, Wanted) = Asked::read(gateway, request).await?;
     wanted.supported()?;
-    let length = wanted.length()?;
+    let most = wanted.most()?;
     let Wanted { model, messages, temperature, top_p, top_k, seed, stop, stream, stream_options, .. } = wanted;
+    let variables = wanted.chat_template_kwargs.unwrap_or_default();
     let mut options = Fields { temperature, top_p, top_k, seed, stop, stream, stream_options }.check()?;
-    let prompts = vec![Prompt::Chat(conversation(messages)?)];
-    let ask = Ask { prompts, length, choice: options.choice, stops: std::mem::take(&mut options.stops) };
+    let prompts = vec![Prompt::Chat(Conversation { messages: messages_of(messages)?, variables })];
+    let Options { choice, seed, .. } = options;
+    let ask = Ask { prompts, most, choice, seed, stops: std::mem::take(&mut options.stops) };
     asked.answer(Kind::Chat, &model, "messages", ask, &options).await
 }

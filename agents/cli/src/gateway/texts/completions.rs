@@ -10,12 +10,12 @@ use serde::Deserialize;
 
 use super::Asked;
 use super::odd::{Odd, only};
-use super::options::{Fields, Stop, StreamOptions, most};
+use super::options::{Fields, Options, Stop, StreamOptions, most};
 use super::reply::Kind;
 use crate::gateway::Gateway;
 use crate::gateway::backend::Input;
 use crate::gateway::error::ApiError;
-use crate::gateway::generation::{Ask, Length, Prompt};
+use crate::gateway::generation::{Ask, Prompt};
 use crate::gateway::input::Inputs;
 
 /// Tokens of a continuation where the request says nothing, as OpenAI has it.
@@ -24,14 +24,13 @@ const DEFAULT_LENGTH: u32 = 16;
 const MAX_PROMPTS: usize = 16;
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Wanted {
     model: String,
     prompt: Inputs,
     max_tokens: Option<u64>,
     temperature: Option<f64>,
     top_p: Option<f64>,
-    top_k: Option<u64>,
+    top_k: Option<i64>,
     seed: Option<i64>,
     stop: Option<Stop>,
     stream: Option<bool>,
@@ -52,9 +51,10 @@ struct Wanted {
     frequency_penalty: Odd,
     #[serde(default)]
     suffix: Odd,
-    /// The client's name for its own user. Not kept.
-    #[expect(dead_code, reason = "accepted, because clients may send it")]
-    user: Option<String>,
+    #[serde(default)]
+    repetition_penalty: Odd,
+    #[serde(default)]
+    min_p: Odd,
 }
 
 impl Wanted {
@@ -66,6 +66,8 @@ impl Wanted {
         only("logit_bias", &self.logit_bias, &[Odd::Empty], "logits are the model's own")?;
         only("presence_penalty", &self.presence_penalty, &[Odd::Number(0.0)], "0 only")?;
         only("frequency_penalty", &self.frequency_penalty, &[Odd::Number(0.0)], "0 only")?;
+        only("repetition_penalty", &self.repetition_penalty, &[Odd::Number(1.0)], "1 only")?;
+        only("min_p", &self.min_p, &[Odd::Number(0.0)], "0 only")?;
         only("suffix", &self.suffix, &[Odd::Text(String::new())], "texts are continued at their end only")?;
         if self.prompt.0.len() > MAX_PROMPTS {
             let message = format!("{} prompts: send at most {MAX_PROMPTS} in one request.", self.prompt.0.len());
@@ -85,15 +87,13 @@ pub(in crate::gateway) async fn create(
     let Wanted { model, prompt, max_tokens, temperature, top_p, top_k, seed, stop, stream, stream_options, .. } =
         wanted;
     let mut options = Fields { temperature, top_p, top_k, seed, stop, stream, stream_options }.check()?;
-    let length = match max_tokens {
-        Some(tokens) => Length::Exactly(most("max_tokens", tokens)?),
-        None => Length::UpTo(DEFAULT_LENGTH),
-    };
+    let most = max_tokens.map_or(Ok(DEFAULT_LENGTH), |tokens| most("max_tokens", tokens))?;
     let begins = |input| match input {
         Input::Text(text) => Prompt::Text(text),
         Input::Tokens(ids) => Prompt::Tokens(ids),
     };
     let prompts = prompt.0.into_iter().map(begins).collect();
-    let ask = Ask { prompts, length, choice: options.choice, stops: std::mem::take(&mut options.stops) };
+    let Options { choice, seed, .. } = options;
+    let ask = Ask { prompts, most, choice, seed, stops: std::mem::take(&mut options.stops) };
     asked.answer(Kind::Text, &model, "prompt", ask, &options).await
 }

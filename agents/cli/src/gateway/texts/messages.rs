@@ -11,17 +11,10 @@ use crate::gateway::generation::Message;
 
 /// A message as it comes.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Said {
     role: Role,
     content: Option<Content>,
-    // Clients send answers back as they got them, these fields null.
-    #[serde(default)]
-    name: Odd,
-    #[serde(default)]
-    refusal: Odd,
-    #[serde(default)]
-    annotations: Odd,
+    // Clients send answers back as they got them, these fields null or empty.
     #[serde(default)]
     audio: Odd,
     #[serde(default)]
@@ -55,12 +48,12 @@ impl Role {
 ///
 /// # Errors
 /// If there is none, or one says what is not text.
-pub(super) fn conversation(messages: Vec<Said>) -> Result<Vec<Message>, ApiError> {
+pub(super) fn messages_of(messages: Vec<Said>) -> Result<Vec<Message>, ApiError> {
     if messages.is_empty() {
         return Err(ApiError::invalid("messages is empty: send at least one message.").at("messages"));
     }
     let message = |(number, said): (usize, Said)| {
-        let fields = [said.name, said.refusal, said.annotations, said.audio, said.tool_calls, said.function_call];
+        let fields = [said.audio, said.tool_calls, said.function_call];
         for value in &fields {
             only("messages", value, &[Odd::Empty], "a message has a role and a content, and no tools")?;
         }

@@ -17,7 +17,7 @@ mod reply;
 mod stream;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::Json;
 use axum::body::Body;
@@ -28,7 +28,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::backend::{BackendError, Generated, Makes};
 use super::error::ApiError;
-use super::generation::{Ask, Generation};
+use super::generation::{Ask, Finish, Generation};
 use super::guard::Work;
 use super::{Gateway, body, receipts};
 use options::Options;
@@ -47,7 +47,7 @@ impl Asked {
     async fn read<T: DeserializeOwned>(gateway: Arc<Gateway>, request: Request<Body>) -> Result<(Self, T), ApiError> {
         let (deadline, place) = (Instant::now() + gateway.limits.time, gateway.admit()?);
         let (parts, body) = request.into_parts();
-        let wanted = body::read(&parts.headers, body, gateway.limits.body, gateway.limits.time).await?;
+        let wanted = body::read(&gateway, &parts.headers, body).await?;
         Ok((Self { gateway, deadline, _place: place }, wanted))
     }
 
@@ -74,10 +74,12 @@ impl Asked {
             receipts::name(&mut response, receipt);
             return Ok(response);
         }
-        let (texts, deadline, limit) = (generations.len(), self.deadline, self.gateway.limits.time);
-        let whole = tokio::time::timeout_at(deadline.into(), whole(kind, generations)).await;
-        let (choices, usage) =
-            whole.map_err(|_| ApiError::slow_text(limit))?.map_err(|error| self.gateway.refusal(id, &error, field))?;
+        let texts = generations.len();
+        let (choices, usage) = match whole(kind, generations, self.gateway.limits.time).await {
+            Ok(answer) => answer,
+            Err(Broken::Silent) => return Err(ApiError::slow_text(self.gateway.limits.time)),
+            Err(Broken::Failed(error)) => return Err(self.gateway.refusal(id, &error, field)),
+        };
         let mut response = Json(reply.whole(choices, usage)).into_response();
         response.extensions_mut().insert(Work { texts, tokens: usage.total_tokens });
         receipts::name(&mut response, receipt);
@@ -85,15 +87,31 @@ impl Asked {
     }
 }
 
-/// All of every text.
-async fn whole(kind: Kind, generations: Vec<Generation>) -> Result<(Vec<Choice>, Usage), BackendError> {
+/// Why there is no answer.
+enum Broken {
+    Failed(BackendError),
+    /// A text had not begun in time.
+    Silent,
+}
+
+/// All of every text, each token within `limit` of the one before. A text that falls silent later than at its first
+/// token ends with what there is of it, as one that was long enough.
+async fn whole(kind: Kind, generations: Vec<Generation>, limit: Duration) -> Result<(Vec<Choice>, Usage), Broken> {
     let mut usage = Usage::default();
     let mut choices = Vec::with_capacity(generations.len());
     for Generation { prompt_tokens, mut pieces } in generations {
         usage.prompt(prompt_tokens);
-        let mut text = String::new();
+        let (mut text, mut begun) = (String::new(), false);
         let finish = loop {
-            let piece = pieces.recv().await.unwrap_or(Err(BackendError::Stopped))?;
+            let piece = match tokio::time::timeout(limit, pieces.recv()).await {
+                Ok(piece) => piece.unwrap_or(Err(BackendError::Stopped)).map_err(Broken::Failed)?,
+                Err(_) if begun => {
+                    tracing::warn!("a text fell silent for {} s: what there is of it is the answer", limit.as_secs());
+                    break Finish::Length;
+                }
+                Err(_) => return Err(Broken::Silent),
+            };
+            begun = true;
             usage.completion();
             text.push_str(&piece.text);
             if let Some(finish) = piece.finish {

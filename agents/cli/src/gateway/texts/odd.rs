@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 use crate::gateway::error::ApiError;
 
@@ -71,7 +71,7 @@ impl<'de> Visitor<'de> for OddVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Odd, A::Error> {
         let mut kind = Odd::Empty;
-        while seq.next_element::<IgnoredAny>()?.is_some() {
+        while seq.next_element::<Odd>()?.is_some() {
             kind = Odd::Filled;
         }
         Ok(kind)
@@ -79,7 +79,7 @@ impl<'de> Visitor<'de> for OddVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Odd, A::Error> {
         let mut kind = Odd::Empty;
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
+        while map.next_entry::<String, Odd>()?.is_some() {
             kind = Odd::Filled;
         }
         Ok(kind)

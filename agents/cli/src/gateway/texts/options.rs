@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use rand::RngCore;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
 use crate::gateway::error::ApiError;
@@ -22,7 +21,7 @@ const MAX_STOP: usize = 1024;
 pub(super) struct Fields {
     pub(super) temperature: Option<f64>,
     pub(super) top_p: Option<f64>,
-    pub(super) top_k: Option<u64>,
+    pub(super) top_k: Option<i64>,
     pub(super) seed: Option<i64>,
     pub(super) stop: Option<Stop>,
     pub(super) stream: Option<bool>,
@@ -31,17 +30,15 @@ pub(super) struct Fields {
 
 /// `stream_options`.
 #[derive(serde::Deserialize, Default)]
-#[serde(deny_unknown_fields)]
 pub(super) struct StreamOptions {
     include_usage: Option<bool>,
-    /// Padding against observers of the traffic: there is none.
-    #[expect(dead_code, reason = "accepted, because clients may send it")]
-    include_obfuscation: Option<bool>,
 }
 
 /// What the fields come to.
 pub(super) struct Options {
     pub(super) choice: SamplingParams,
+    /// The draws, where the request names them.
+    pub(super) seed: Option<u64>,
     pub(super) stops: Vec<String>,
     /// Whether the answer comes in parts.
     pub(super) stream: bool,
@@ -61,17 +58,22 @@ impl Fields {
             None => Ok(1.0),
         };
         let top_k = match self.top_k {
-            Some(0) => return Err(ApiError::invalid("top_k is 0: it must be at least 1, or be left out.").at("top_k")),
+            // All, in any of the ways that servers have for it.
+            None | Some(-1 | 0) => 0,
+            Some(k) if k < -1 => {
+                return Err(
+                    ApiError::invalid(format!("top_k is {k}: it must be at least 1, or -1 for all.")).at("top_k")
+                );
+            }
             Some(k) => u32::try_from(k).unwrap_or(u32::MAX),
-            // All.
-            None => 0,
         };
         let choice = SamplingParams {
             temperature: share("temperature", self.temperature, MAX_TEMPERATURE)?,
             top_p: share("top_p", self.top_p, 1.0)?.max(LEAST_SHARE),
             top_k,
-            seed: self.seed.map_or_else(|| rand::rng().next_u64(), i64::cast_unsigned),
+            seed: 0,
         };
+        let seed = self.seed.map(i64::cast_unsigned);
         let stream = self.stream.unwrap_or(false);
         if self.stream_options.is_some() && !stream {
             return Err(
@@ -79,7 +81,7 @@ impl Fields {
             );
         }
         let usage = self.stream_options.and_then(|options| options.include_usage).unwrap_or(false);
-        Ok(Options { choice, stops: self.stop.map_or_else(Vec::new, |stop| stop.0), stream, usage })
+        Ok(Options { choice, seed, stops: self.stop.map_or_else(Vec::new, |stop| stop.0), stream, usage })
     }
 }
 

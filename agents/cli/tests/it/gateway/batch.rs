@@ -8,7 +8,7 @@ use tensorlink::gateway::generation::batch::Capacity;
 use tensorlink::gateway::generation::decoder::{Decoder, Turn};
 use tensorlink::gateway::generation::sequence::{Step, tasks};
 use tensorlink::gateway::generation::stages::{Stages, drive};
-use tensorlink::gateway::generation::{Ask, Finish, Generation, Length, Prompt, SamplingParams};
+use tensorlink::gateway::generation::{Ask, Finish, Generation, Prompt, SamplingParams};
 use tensorlink::gateway::local::Local;
 
 use crate::gateway::speaker::{Bytes, Gate, HfTokenizer, SPEAKER, Speaker, shape, speaking};
@@ -16,7 +16,7 @@ use crate::gateway::support::{MODEL, until};
 
 fn ask(prompts: &[&str]) -> Ask {
     let prompts = prompts.iter().map(|prompt| Prompt::Text((*prompt).to_owned())).collect();
-    Ask { prompts, length: Length::UpTo(32), choice: SamplingParams::default(), stops: vec![] }
+    Ask { prompts, most: 32, choice: SamplingParams::default(), seed: Some(0), stops: vec![] }
 }
 
 async fn begin(local: &Local, prompt: &str) -> Generation {
@@ -134,7 +134,7 @@ async fn prompts_join_in_order_and_only_so_many_tokens_at_once() {
     let (local, gate) = gated(Capacity { queue: 4, texts: 16 });
     let prompts: Vec<String> = (0..10).map(|number| format!("say {number}{:1$}", "", 55)).collect();
     let prompts: Vec<&str> = prompts.iter().map(String::as_str).collect();
-    let ask = Ask { length: Length::UpTo(1), ..ask(&prompts) };
+    let ask = Ask { most: 1, ..ask(&prompts) };
     let generations = local.generate(SPEAKER, ask).await.unwrap().generations;
     gate.let_pass(2);
     for (number, generation) in generations.into_iter().enumerate() {

@@ -1,10 +1,11 @@
 //! `POST /v1/chat/completions`, answered as a whole.
 
 use serde_json::{Value, json};
+use tensorlink::gateway::Gateway;
 
-use crate::gateway::completions::speaker;
-use crate::gateway::speaker::SPEAKER;
-use crate::gateway::support::{Server, refused};
+use crate::gateway::completions::{ROOM, speaker};
+use crate::gateway::speaker::{SPEAKER, Speaker, speaking};
+use crate::gateway::support::{Server, limits, refused, start_changed};
 
 const INVALID: &str = "invalid_request_error";
 
@@ -81,7 +82,6 @@ async fn what_is_not_offered_is_refused_by_name() {
         ("messages", json!([{"role": "tool", "content": "a"}]), "unknown variant `tool`"),
         ("messages", json!([{"role": "user"}]), "message 0 has no content"),
         ("messages", json!([{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]), "only text"),
-        ("messages", json!([{"role": "user", "content": "a", "name": "bob"}]), "a role and a content"),
         ("messages", json!([{"role": "assistant", "content": "a", "tool_calls": tool}]), "no tools"),
         ("tools", tool, "tools are not offered"),
         ("tool_choice", json!("required"), "tools are not offered"),
@@ -92,21 +92,58 @@ async fn what_is_not_offered_is_refused_by_name() {
         ("n", json!(2), "one answer"),
         ("logprobs", json!(true), "probabilities"),
         ("top_logprobs", json!(2), "probabilities"),
-        ("reasoning_effort", json!("high"), "trained"),
-        ("store", json!(true), "nothing is stored"),
+        ("repetition_penalty", json!(1.2), "1 only"),
+        ("min_p", json!(0.1), "0 only"),
+        ("chat_template_kwargs", json!("a"), "expected a map"),
         ("max_completion_tokens", json!(0), "at least one"),
         ("temperature", json!(3), "0 to 2"),
-        ("prompt", json!("a"), "unknown field"),
     ] {
         let mut fields = json!({"messages": user("say a")});
         fields[field] = value.clone();
         let message = refused(chat(&server, fields).await, 400, INVALID, Some(field), None).await;
         assert!(message.contains(part), "{field} {value}: {message}");
     }
-    let both = json!({"messages": user("say a"), "max_tokens": 1, "max_completion_tokens": 1});
+    let both = json!({"messages": user("say a"), "max_tokens": 2, "max_completion_tokens": 1});
     refused(chat(&server, both).await, 400, INVALID, Some("max_tokens"), None).await;
+}
+
+#[tokio::test]
+async fn what_changes_nothing_is_taken_as_it_comes() {
+    let server = speaker().await;
     let defaults = json!({"messages": user("say a"), "n": 1, "tools": [], "tool_choice": "auto", "logprobs": false,
         "response_format": {"type": "text"}, "modalities": ["text"], "parallel_tool_calls": true, "metadata": {"a": "b"},
-        "store": false, "service_tier": "auto", "user": "u", "logit_bias": null, "top_k": 3});
-    assert_eq!(chat(&server, defaults).await.status(), 200);
+        "store": true, "service_tier": "auto", "user": "u", "logit_bias": null, "top_k": 3, "max_tokens": 4096,
+        "max_completion_tokens": 4096});
+    let said = json!([{"role": "assistant", "content": "b", "name": "bob", "refusal": null, "annotations": [],
+        "reasoning_content": "hm"}, {"role": "user", "content": "say a", "name": "ann"}]);
+    let clients = json!({"messages": said, "prompt_cache_retention": "24h", "prompt_cache_key": null, "metadata": null,
+        "reasoning_effort": "high", "verbosity": null, "stream_options": null, "top_k": -1, "min_p": 0,
+        "repetition_penalty": 1.0, "chat_template_kwargs": {"enable_thinking": false}, "colour": "red"});
+    let nothing = json!({"messages": user("say a"), "model": SPEAKER, "temperature": null, "n": null, "stop": null,
+        "tools": null, "response_format": null, "modalities": null, "chat_template_kwargs": null, "max_tokens": null});
+    for fields in [defaults, clients, nothing] {
+        let response = chat(&server, fields.clone()).await;
+        let (status, body): (_, Value) = (response.status(), response.json().await.unwrap());
+        assert_eq!(status, 200, "{fields}: {body}");
+        assert_eq!(body["choices"][0]["message"]["content"], "a", "{fields}");
+    }
+}
+
+/// Only unknown fields are strict gateways' to refuse: what OpenAI documents stays welcome.
+#[tokio::test]
+async fn a_strict_gateway_refuses_what_it_does_not_know_by_name() {
+    let gateway = |gateway: Gateway| gateway.strict(true);
+    let server = start_changed(speaking(Speaker::default(), ROOM), limits(), gateway).await;
+    let said = json!([{"role": "user", "content": "say a", "mood": "good"}]);
+    for (field, fields) in [
+        ("colour", json!({"messages": user("say a"), "colour": "red"})),
+        ("prompt", json!({"messages": user("say a"), "prompt": null})),
+        ("messages", json!({"messages": said})),
+    ] {
+        let message = refused(chat(&server, fields).await, 400, INVALID, Some(field), None).await;
+        assert!(message.contains("unknown field"), "{message}");
+    }
+    let known = json!({"messages": user("say a"), "metadata": {"a": "b"}, "tools": [], "user": "u",
+        "stream_options": null});
+    assert_eq!(chat(&server, known).await.status(), 200);
 }

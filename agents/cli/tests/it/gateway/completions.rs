@@ -95,16 +95,16 @@ async fn the_context_bounds_prompt_and_text_together() {
     for (fields, part) in [
         (json!({"prompt": prompt(65)}), "maximum context length is 64 tokens, however input 0 has 65"),
         (json!({"prompt": ["say a", prompt(64)]}), "you requested 65 tokens (64 in input 1, 1 for the completion)"),
-        (json!({"prompt": prompt(60), "max_tokens": 5}), "(60 in input 0, 5 for the completion)"),
-        (json!({"prompt": prompt(8), "max_tokens": u64::MAX}), "8 in input 0, 4294967295 for"),
     ] {
         let message = refused(complete(&server, fields.clone()).await, 400, INVALID, Some("prompt"), code).await;
         assert!(message.contains(part), "{fields}: {message}");
     }
-    // Nothing said: as much as there is room for, up to 16.
-    let body = answer(&server, json!({"prompt": prompt(60)})).await;
-    assert_eq!(body["choices"], json!([choice(0, "xxxx", "length")]));
-    assert_eq!(body["usage"]["total_tokens"], 64);
+    // As much as there is room for, whatever is asked for; up to 16 where nothing is said.
+    for more in [json!(null), json!(5), json!(4096), json!(u64::MAX)] {
+        let body = answer(&server, json!({"prompt": prompt(60), "max_tokens": more})).await;
+        assert_eq!(body["choices"], json!([choice(0, "xxxx", "length")]), "{more}");
+        assert_eq!(body["usage"]["total_tokens"], 64);
+    }
 }
 
 #[tokio::test]
@@ -120,6 +120,19 @@ async fn the_choice_of_tokens_reaches_the_model() {
     assert_eq!(choice(fields).await, [json!(0.5), json!(7), json!(0.25), json!(11)]);
     let least = choice(json!({"seed": -1, "temperature": 0, "top_p": 0, "top_k": 1u64 << 40})).await;
     assert_eq!(least, [json!(0), json!(u32::MAX), json!(1.0 / 65536.0), json!(u64::MAX)]);
+    // All tokens, in the ways that servers have for it.
+    for all in [json!(0), json!(-1), json!(null)] {
+        assert_eq!(choice(json!({"top_k": all})).await[1], json!(0), "{all}");
+    }
+    // Each text of a request has its own draws, unless a seed says otherwise.
+    let seeds = async |fields: Value| {
+        let mut body = json!({"prompt": vec!["choice"; 4], "max_tokens": 56});
+        body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        let answered = answer(&server, body).await;
+        let texts = answered["choices"].as_array().unwrap().iter().map(|choice| choice["text"].to_string());
+        texts.collect::<std::collections::BTreeSet<_>>().len()
+    };
+    assert_eq!((seeds(json!({})).await, seeds(json!({"seed": 3})).await), (4, 1));
     // Unseen seeds differ.
     let (one, two) = (choice(json!({})).await, choice(json!({"temperature": null, "seed": null})).await);
     assert_eq!((&one[..3], &two[..3]), (&[json!(1), json!(0), json!(1)][..], &[json!(1), json!(0), json!(1)][..]));
@@ -142,8 +155,10 @@ async fn what_would_change_the_answer_is_refused_by_name() {
         ("temperature", json!(-0.1), "0 to 2"),
         ("temperature", json!("hot"), "expected f64"),
         ("top_p", json!(1.5), "0 to 1"),
-        ("top_k", json!(0), "at least 1"),
-        ("top_k", json!(-1), "expected u64"),
+        ("top_k", json!(-2), "at least 1"),
+        ("top_k", json!(1.5), "expected i64"),
+        ("repetition_penalty", json!(1.1), "1 only"),
+        ("min_p", json!(0.05), "0 only"),
         ("seed", json!(1.5), "expected i64"),
         ("max_tokens", json!(0), "at least one"),
         ("max_tokens", json!(-1), "expected u64"),
@@ -154,7 +169,6 @@ async fn what_would_change_the_answer_is_refused_by_name() {
         ("stop", json!("x".repeat(1025)), "1025 bytes"),
         ("stream", json!("yes"), "boolean"),
         ("stream_options", json!({"include_usage": true}), "streams only"),
-        ("colour", json!("red"), "unknown field `colour`"),
         ("prompt", json!(""), "empty"),
         ("prompt", json!([]), "empty"),
         ("prompt", json!(vec!["a"; 17]), "17 prompts"),
@@ -168,7 +182,8 @@ async fn what_would_change_the_answer_is_refused_by_name() {
         assert!(message.contains(part), "{field} {value}: {message}");
     }
     let defaults = json!({"prompt": "say a", "n": 1, "best_of": 1, "echo": false, "logprobs": null, "logit_bias": {},
-        "presence_penalty": 0.0, "frequency_penalty": 0, "suffix": null, "user": "u", "stop": null, "stream": false});
+        "presence_penalty": 0.0, "frequency_penalty": 0, "suffix": null, "user": "u", "stop": null, "stream": false,
+        "top_k": 0, "min_p": 0, "repetition_penalty": 1, "colour": "red"});
     assert_eq!(answer(&server, defaults).await["choices"][0]["text"], "a");
 }
 

@@ -13,7 +13,7 @@ use crate::gateway::support::{
 
 #[tokio::test]
 async fn a_key_that_asks_too_often_is_told_when_to_come_back() {
-    let server = start(backend(Words::default(), 64), Limits { per_minute: 20, ..Limits::default() }).await;
+    let server = start(backend(Words::default(), 64), Limits { per_minute: Some(20), ..Limits::default() }).await;
     for _ in 0..2 {
         assert_eq!(server.get("/v1/models").send().await.unwrap().status(), 200);
     }

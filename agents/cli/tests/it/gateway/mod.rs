@@ -3,6 +3,7 @@
 mod access;
 mod api;
 mod batch;
+mod browsers;
 mod chat;
 #[cfg(unix)]
 mod command;

@@ -24,7 +24,7 @@ async fn the_official_client_works() {
     let server = start(Arc::new(local), limits()).await;
     let mut hasty = Local::new();
     hasty.add(model("words"), Words::default(), 64).unwrap();
-    let limited = start(Arc::new(hasty), Limits { per_minute: 10, ..Limits::default() }).await;
+    let limited = start(Arc::new(hasty), Limits { per_minute: Some(10), ..Limits::default() }).await;
 
     let mut command = Command::new("python3");
     command

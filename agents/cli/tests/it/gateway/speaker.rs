@@ -7,7 +7,7 @@ use tensorlink::gateway::backend::{Makes, Model};
 use tensorlink::gateway::generation::batch::Capacity;
 use tensorlink::gateway::generation::decoder::{Decoder, Turn};
 use tensorlink::gateway::generation::language::{Language, Spell};
-use tensorlink::gateway::generation::{Prompt, SamplingParams};
+use tensorlink::gateway::generation::{Conversation, Prompt, SamplingParams};
 use tensorlink::gateway::local::{EmbedError, Local, TokenizeError};
 
 pub(crate) const SPEAKER: &str = "speaker";
@@ -157,7 +157,7 @@ impl Language for Bytes {
             Prompt::Text(text) if text == "!refuse" => Err(TokenizeError::Refused("send another text".into())),
             Prompt::Text(text) => Ok(text.bytes().map(u32::from).collect()),
             Prompt::Tokens(ids) => Ok(ids.clone()),
-            Prompt::Chat(messages) => {
+            Prompt::Chat(Conversation { messages, .. }) => {
                 let lines: Vec<String> =
                     messages.iter().map(|said| format!("{}={}", said.role, said.content)).collect();
                 Ok(lines.join(";").bytes().map(u32::from).collect())

@@ -108,16 +108,30 @@ pub(crate) struct Server {
 
 /// Starts a gateway with the two keys of the tests.
 pub(crate) async fn start(backend: Arc<dyn Backend>, limits: Limits) -> Server {
+    start_changed(backend, limits, |gateway| gateway).await
+}
+
+/// The same, with another gateway than by default.
+pub(crate) async fn start_changed(
+    backend: Arc<dyn Backend>,
+    limits: Limits,
+    change: impl FnOnce(Gateway) -> Gateway,
+) -> Server {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("keys");
     std::fs::write(&path, format!("{KEY}\n{OTHER_KEY}\n")).unwrap();
-    start_with(backend, Access::Keys(Keys::read(&path).unwrap()), limits, Duration::from_secs(10)).await
+    let access = Access::Keys(Keys::read(&path).unwrap());
+    listen(change(Gateway::new(backend, access, limits, Instant::now())), Duration::from_secs(10)).await
 }
 
 pub(crate) async fn start_with(backend: Arc<dyn Backend>, access: Access, limits: Limits, grace: Duration) -> Server {
+    listen(Gateway::new(backend, access, limits, Instant::now()), grace).await
+}
+
+async fn listen(gateway: Gateway, grace: Duration) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let router = Gateway::new(backend, access, limits, Instant::now()).router();
+    let router = gateway.router();
     let shutdown = CancellationToken::new();
     let task = tokio::spawn(server::serve(listener, router, grace, shutdown.clone()));
     let http = Client::builder().timeout(PATIENCE).no_proxy().build().unwrap();
@@ -126,7 +140,7 @@ pub(crate) async fn start_with(backend: Arc<dyn Backend>, access: Access, limits
 
 /// Limits without a rate that tests would reach.
 pub(crate) fn limits() -> Limits {
-    Limits { per_minute: 1_000_000, ..Limits::default() }
+    Limits { per_minute: None, ..Limits::default() }
 }
 
 /// A gateway to the made-up model.

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tensorlink::gateway::backend::{Backend, BackendError, Makes, Model};
 use tensorlink::gateway::generation::language::{Language, Spell};
-use tensorlink::gateway::generation::{Ask, Length, Prompt, SamplingParams};
+use tensorlink::gateway::generation::{Ask, Prompt, SamplingParams};
 use tensorlink::gateway::local::{EmbedError, TokenizeError};
 use tensorlink::gateway::remote::{Remote, Words};
 use tensorlink::gateway::{Access, Gateway, Limits, server};
@@ -46,7 +46,7 @@ impl Language for Numerals {
         let text = match prompt {
             Prompt::Tokens(ids) => return Ok(ids.clone()),
             Prompt::Text(text) => text.clone(),
-            Prompt::Chat(messages) => messages.iter().map(|said| said.content.clone()).collect(),
+            Prompt::Chat(chat) => chat.messages.iter().map(|said| said.content.clone()).collect(),
         };
         Ok(text.split_whitespace().map(|word| word.parse().unwrap()).collect())
     }
@@ -145,7 +145,7 @@ fn due(prompt: &[u32]) -> String {
 }
 
 fn ask(prompts: Vec<Prompt>) -> Ask {
-    Ask { prompts, length: Length::Exactly(MORE), choice: SamplingParams::default(), stops: vec![] }
+    Ask { prompts, most: MORE, choice: SamplingParams::default(), seed: Some(0), stops: vec![] }
 }
 
 #[tokio::test]
