@@ -9,6 +9,7 @@
 //! | [`folder`] | folders of pretrained transformers; their tokenizers |
 //! | [`keys`], [`device`], [`amount`] | key, device, amounts and sizes as people write them |
 //! | [`watch`], [`report`], [`output`] | live view of a job; what it came to; printing |
+//! | [`signs`] | when each worker was heard of last, and by when it must act |
 //! | [`live`], [`when`] | what is said beside the live view; times as people read them |
 //! | [`mod@dispute`] | challenges and convictions, in facts and in words |
 //! | [`quantized`] | model folders in integers, and how far they are from their floats |
@@ -51,5 +52,6 @@ pub mod quantized;
 #[cfg(test)]
 mod reference;
 pub mod report;
+pub mod signs;
 pub mod watch;
 pub mod when;

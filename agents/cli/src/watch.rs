@@ -6,6 +6,7 @@ mod evaluation;
 mod lanes;
 mod model;
 mod serving;
+mod silence;
 mod stops;
 
 use std::collections::BTreeMap;
@@ -35,6 +36,7 @@ use self::balance::Balance;
 use self::ending::{Ending, heard};
 use self::evaluation::{Evaluation, Tested};
 use self::lanes::{Lanes, News};
+use self::silence::Silence;
 use self::stops::Judge;
 
 pub use model::{Learned, exportable};
@@ -199,6 +201,8 @@ async fn watch(
         (live::View::show(bar.clone()), bar)
     });
     let (mut progress, mut lanes) = (user.progress(), Lanes::default());
+    let parameters = patiently(async || node.ports.chain.parameters().await).await?;
+    let mut silence = Silence::new(job, user, parameters.seal_window);
     let mut shown = None;
     let journal = &node.ports.journal;
     let mut judge = Judge::of(journal, view, rules)?;
@@ -233,12 +237,14 @@ async fn watch(
                     ending.go_on(node, view, &balance.report).await?;
                 }
                 wind_up(node, user, view).await?;
+                silence.look(view, user, config.json)?;
                 if ending.is_none() {
                     evaluation.begin(balance.report.claimed_everywhere(view.stages));
                 }
             }
         }
-        let told = (&balance.report, evaluation.done.last());
+        let silent = silence.line();
+        let told = (&balance.report, evaluation.done.last(), silent.as_deref());
         let line = lanes.line(view, (note.labels_per_step, note.label()), told);
         match &bar {
             Some((_, bar)) => {

@@ -1,10 +1,11 @@
 //! A user's node: knows the market and the chain's events, posts jobs, hires workers, follows jobs.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tensorlink_node::journal::JournalError;
-use tensorlink_node::ports::chain::JobState;
+use tensorlink_node::ports::chain::{JobState, Role};
 use tensorlink_node::ports::{Call, ChainError, Event, EventAt, NetError, Protocol};
 use tensorlink_node::wire::gossip::{PROGRESS, Progress, WORKERS, WorkerAdvert};
 use tensorlink_node::wire::rpc::{Request, Response};
@@ -106,6 +107,8 @@ pub struct User {
     market: Mutex<Market>,
     pub(crate) events: watch::Receiver<Vec<EventAt>>,
     progress: broadcast::Sender<Progress>,
+    /// When each staked worker said something last, seconds of this machine's clock.
+    heard: Mutex<HashMap<Address, u64>>,
     /// States that workers of our jobs have us keep.
     pub(crate) keeper: Keeper,
 }
@@ -130,6 +133,7 @@ impl User {
             market: Mutex::default(),
             events,
             progress: broadcast::Sender::new(BACKLOG),
+            heard: Mutex::default(),
             keeper,
         });
         let answering = user.clone().answer_all(requests);
@@ -151,12 +155,31 @@ impl User {
                         // Dropping the sender tells whoever watches.
                         None => return,
                     },
-                    Some((peer, bytes)) = adverts.recv() => listener.hear_advert(peer, &bytes),
-                    Some((peer, bytes)) = reports.recv() => listener.hear_progress(peer, &bytes),
+                    Some((peer, bytes)) = adverts.recv() => {
+                        listener.note(peer);
+                        listener.hear_advert(peer, &bytes);
+                    }
+                    Some((peer, bytes)) = reports.recv() => {
+                        listener.note(peer);
+                        listener.hear_progress(peer, &bytes);
+                    }
                 }
             }
         });
         Ok(user)
+    }
+
+    /// Writes down that a worker is there; of no others, so that their number is bounded by stake.
+    fn note(&self, peer: Address) {
+        if self.roster.is_staked(peer, Role::Worker) {
+            let now = self.ports.clock.now();
+            self.heard.lock().unwrap_or_else(PoisonError::into_inner).insert(peer, now);
+        }
+    }
+
+    /// When a worker said something to its peers last that came here, seconds of this machine's clock.
+    pub fn last_message(&self, worker: Address) -> Option<u64> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).get(&worker).copied()
     }
 
     fn hear_advert(&self, peer: Address, bytes: &[u8]) {
@@ -207,8 +230,7 @@ impl User {
             let market = self.market.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let mut eligible = std::collections::HashSet::new();
             for worker in self.roster.staked_workers().into_iter().filter(|worker| *worker != own) {
-                let role = tensorlink_node::ports::chain::Role::Worker;
-                let view = self.ports.chain.stake(worker, role).await?;
+                let view = self.ports.chain.stake(worker, Role::Worker).await?;
                 if view.bonded.saturating_sub(view.locked) >= stake {
                     eligible.insert(worker);
                 }

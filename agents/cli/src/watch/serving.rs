@@ -12,7 +12,8 @@ use tensorlink_user::User;
 use tokio_util::sync::CancellationToken;
 
 use super::balance::Balance;
-use super::{PERIOD, collect, gas, money, token, wind_up, write};
+use super::silence::Silence;
+use super::{PERIOD, collect, gas, money, patiently, token, wind_up, write};
 use crate::amount::Wei;
 use crate::config::Config;
 use crate::node::Node;
@@ -47,13 +48,18 @@ pub async fn serving(
     let mut balance = Balance::new(job, user);
     let mut ticks = tokio::time::interval(PERIOD);
     let mut shown = String::new();
+    let parameters = patiently(async || node.ports.chain.parameters().await).await?;
+    let mut silence = Silence::new(job, user, parameters.seal_window);
     while balance.report.refund.is_none() {
         tokio::select! {
             () = shutdown.cancelled() => {
                 bail!("interrupted; the job goes on: `tensorlink job watch {job}` takes it up again")
             }
             told = balance.go_on() => told?,
-            _ = ticks.tick() => wind_up(node, user, view).await?,
+            _ = ticks.tick() => {
+                wind_up(node, user, view).await?;
+                silence.look(view, user, config.json)?;
+            }
         }
         let line = line(&balance.report);
         if !config.json && shown != line {
