@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`args`], [`config`] | command line; configuration from flags, environment and file |
 //! | [`commands`] | one file a command |
-//! | [`node`] | a node put together from its adapters |
+//! | [`node`], [`origin`] | a node put together from its adapters; which chain its data folder belongs to |
 //! | [`native`] | libtorch behind the trait of native mode |
 //! | [`folder`] | folders of pretrained transformers; their tokenizers |
 //! | [`keys`], [`device`], [`amount`] | key, device, amounts and sizes as people write them |
@@ -45,6 +45,7 @@ pub mod keys;
 pub mod live;
 pub mod native;
 pub mod node;
+pub mod origin;
 pub mod output;
 mod peers;
 pub mod process;

@@ -19,7 +19,7 @@ use crate::config::Config;
 use crate::node::{self, Node};
 use crate::signs::{Due, Duty, Sign, look};
 use crate::watch::{Follow, Rules};
-use crate::{output, watch, when};
+use crate::{origin, output, watch, when};
 
 #[derive(Serialize)]
 struct Shown {
@@ -86,9 +86,10 @@ pub async fn run(config: &Config, command: JobCommand, shutdown: CancellationTok
             Ok(())
         }
         JobCommand::Status { job } => {
-            let (_, chain) = node::reader(config, &shutdown).await?;
+            let (_, chain) = node::look(config, &shutdown).await?;
             let mut shown = look_up(chain.as_ref(), JobId(job)).await?;
-            if shown.job.kind == JobKind::Serving {
+            // What was noted of a job of this number on another chain says nothing.
+            if shown.job.kind == JobKind::Serving && origin::is_of(config, &chain).await? {
                 // What the chain says is shown all the same.
                 shown.setting = hiring::setting(config, JobId(job))
                     .inspect_err(|error| tracing::warn!("what was noted of job {job} cannot be read: {error:#}"))
