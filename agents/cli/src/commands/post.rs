@@ -10,9 +10,11 @@ use tensorlink_graph::data::Census;
 use tensorlink_graph::data::labelled::LabelledTexts;
 use tensorlink_graph::model::Imported;
 use tensorlink_graph::model::language::Origin;
+use tensorlink_graph::partition::PartitionError;
 use tensorlink_graph::{CompiledStage, DataError, LanguageModel, Model, Training, TrainingSet};
 use tensorlink_node::Ports;
 use tensorlink_node::price::{multiply_adds, price_per_interval};
+use tensorlink_node::shard::bytes;
 use tensorlink_tensor::Device;
 use tensorlink_tensor::float::{FloatRun, Precision};
 use tensorlink_types::{Address, U256};
@@ -230,7 +232,12 @@ pub async fn place(
     }
     let mut hiring = Hiring::look(config, hire, &shutdown).await?;
     hiring.node.ports = dress(hiring.node.ports);
-    let ranges = draft.cut(&hiring.memories())?;
+    let stages = usize::from(hire.stages);
+    let cut = |memories: &[u64]| match draft.cut(memories) {
+        Err(PrepareError::Partition(PartitionError::DoesNotFit { .. })) => Ok(None),
+        cut => Ok(Some(cut?)),
+    };
+    let ranges = hiring.fit(&shutdown, || vec![least_memory(&draft, stages); stages], cut).await?;
     eprintln!("calibrating and compiling {} stages ...", hire.stages);
     let (draft, prepared) = {
         let ranges = ranges.clone();
@@ -239,6 +246,7 @@ pub async fn place(
     let prices = hiring.prices(|stage, per_gmac| {
         prepared.stages.get(stage).and_then(|s| price_per_interval(&s.program, steps_per_interval, per_gmac))
     })?;
+    hiring.set_needs(prepared.stages.iter().map(|stage| bytes(&stage.program)).collect());
     let audits = hiring.afford(&prices, intervals, 1)?;
     let quote = Quote {
         audits: Wei(audits),
@@ -287,6 +295,17 @@ pub(super) async fn launch(
     }
     hiring.node.net.shutdown().await;
     Ok(())
+}
+
+/// Memory with which workers who offer equally much could train a draft in so many stages, bytes.
+fn least_memory(draft: &Draft, stages: usize) -> u64 {
+    // What fits goes on to fit with more: the least that does lies in (unfit, fit].
+    let (mut unfit, mut fit) = (0, u64::MAX);
+    while fit - unfit > 1 {
+        let middle = u64::midpoint(unfit, fit);
+        if draft.cut(&vec![middle; stages]).is_ok() { fit = middle } else { unfit = middle }
+    }
+    fit
 }
 
 fn estimate(stages: &[CompiledStage], candidates: &[Candidate], steps: u32) -> Wei {
