@@ -82,10 +82,8 @@ struct Summary<'a> {
     /// State root of each stage after the last of them, if the model was taken.
     final_states: Vec<B256>,
     workers_paid: usize,
-    /// Wei of the job's token.
-    refund_amount: Wei,
     /// Wei of SNO.
-    slashed_amount: Wei,
+    slashed: Wei,
     seconds: f64,
     steps: u32,
     bytes_moved: u64,
@@ -145,8 +143,7 @@ pub async fn follow(
         saturation: lanes.saturation(),
         final_states: final_states.unwrap_or_default(),
         workers_paid: report.paid.len(),
-        refund_amount: report.refund.unwrap_or_default(),
-        slashed_amount: report.slashed(),
+        slashed: report.slashed(),
         seconds,
         steps: lanes.step(),
         bytes_moved: lanes.bytes(),

@@ -75,7 +75,7 @@ pub struct Quote {
     /// Escrow, in wei of the token.
     pub deposit: Wei,
     /// Most of it that audits can take.
-    pub audits: Wei,
+    pub audit_budget: Wei,
     /// By the workers' adverts; binding prices come with their offers.
     pub estimate: Wei,
     /// Wei of SNO that each worker must have at risk in this job.
@@ -249,7 +249,7 @@ pub async fn place(
     hiring.set_needs(prepared.stages.iter().map(|stage| bytes(&stage.program)).collect());
     let audits = hiring.afford(&prices, intervals, 1)?;
     let quote = Quote {
-        audits: Wei(audits),
+        audit_budget: Wei(audits),
         model: draft.name.clone(),
         data: draft.census.clone(),
         parameters: draft.training.parameters(),
@@ -343,7 +343,7 @@ fn show_quote(quote: &Quote) -> String {
                 quote.estimate, quote.token, quote.deposit, quote.token
             ),
         ),
-        ("audits", format!("up to {} {} of it", quote.audits, quote.token)),
+        ("audits", format!("up to {} {} of it", quote.audit_budget, quote.token)),
         ("at risk", format!("{} SNO per worker", quote.worker_stake)),
         ("final after", format!("{} s unchallenged", quote.challenge_window)),
     ]);

@@ -78,7 +78,8 @@ struct Quote {
     token: &'static str,
     /// Escrow, in wei of the token.
     deposit: Wei,
-    audits: Wei,
+    /// Most of it that audits can take.
+    audit_budget: Wei,
     /// Of a token through one replica's stages, the dearest, in wei; by the workers' adverts. Binding prices come with
     /// their offers.
     price_per_token: Wei,
@@ -131,7 +132,7 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
         tokens,
         token: hiring.token_name(),
         deposit: Wei(hiring.deposit),
-        audits: Wei(audits),
+        audit_budget: Wei(audits),
         price_per_token: prices.chunks(prepared.stages.len().max(1)).map(total).max().map(Wei).unwrap_or_default(),
         worker_stake: hiring.worker_stake.into(),
         challenge_window: hiring.window,
@@ -225,7 +226,7 @@ fn show(quote: &Quote) -> String {
                 quote.price_per_token, quote.token, quote.deposit, quote.token
             ),
         ),
-        ("audits", format!("up to {} {} of it", quote.audits, quote.token)),
+        ("audits", format!("up to {} {} of it", quote.audit_budget, quote.token)),
         ("at risk", format!("{} SNO per worker", quote.worker_stake)),
         ("conviction", format!("{} gas by one element of a product over 4,096", quote.conviction_gas)),
         (

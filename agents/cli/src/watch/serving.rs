@@ -25,10 +25,8 @@ use crate::report::Report;
 struct Summary<'a> {
     job: JobId,
     workers_paid: usize,
-    /// Wei of the job's token.
-    refund_amount: Wei,
     /// Wei of SNO.
-    slashed_amount: Wei,
+    slashed: Wei,
     seconds: f64,
     gas: BTreeMap<&'static str, u64>,
     #[serde(flatten)]
@@ -71,15 +69,8 @@ pub async fn serving(
     collect(node, view).await;
     let mut report = balance.settled().await?;
     let gas = gas(node, &mut report).await?;
-    let summary = Summary {
-        job,
-        workers_paid: report.paid.len(),
-        refund_amount: report.refund.unwrap_or_default(),
-        slashed_amount: report.slashed(),
-        seconds,
-        gas,
-        report: &report,
-    };
+    let summary =
+        Summary { job, workers_paid: report.paid.len(), slashed: report.slashed(), seconds, gas, report: &report };
     write(report_file, &summary)?;
     output::print(config.json, &summary, || show(&summary, token(view)))
 }
