@@ -53,7 +53,7 @@ expect "it loses at most $MOST_LOSS nats a character on text that no worker saw"
 expect "every claim became final" \
     test "$(field claims_committed "$RUN/disturbed.json")" = "$(field claims_final "$RUN/disturbed.json")"
 expect "4 workers were paid, the killed one too" test "$(field workers_paid "$RUN/disturbed.json")" = 4
-expect "nobody was slashed" test "$(field slashed_amount "$RUN/disturbed.json")" = 0
+expect "nobody was slashed" test "$(field slashed "$RUN/disturbed.json")" = 0
 
 say
 say "== 2. The same training again, undisturbed, by one pipeline"

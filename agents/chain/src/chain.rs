@@ -89,6 +89,19 @@ impl AlloyChain {
         Ok(Self { rpc, reader, sender })
     }
 
+    /// Hash of block 0, by which a chain is told from another of the same id.
+    pub const fn genesis(&self) -> B256 {
+        self.reader.genesis
+    }
+
+    /// Hash of a block, if the endpoint has it.
+    ///
+    /// # Errors
+    /// [`ChainError::Unavailable`] if the endpoint does not answer.
+    pub async fn block_hash(&self, number: u64) -> Result<Option<B256>, ChainError> {
+        Ok(head_of(&self.rpc, BlockNumberOrTag::Number(number)).await?.map(|head| head.hash))
+    }
+
     /// Timestamp of the block of a receipt: from its logs where the node writes it there.
     async fn mined_at(&self, receipt: &TransactionReceipt) -> Result<u64, Failure> {
         if let Some(timestamp) = receipt.logs().iter().find_map(|log| log.block_timestamp) {

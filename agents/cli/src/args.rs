@@ -104,11 +104,11 @@ pub enum Command {
     #[command(subcommand)]
     Native(crate::commands::native::NativeCommand),
     /// Bond SNO.
-    Stake(StakeArgs),
-    /// Start unbonding SNO.
-    Unstake(StakeArgs),
+    Stake(crate::commands::account::StakeArgs),
+    /// Start unbonding SNO, and say from when on it can be withdrawn.
+    Unstake(crate::commands::account::UnstakeArgs),
     /// Pay out what has unbonded, and what jobs have credited.
-    Withdraw(WithdrawArgs),
+    Withdraw(crate::commands::account::WithdrawArgs),
     /// Show balances, stake and credit of an account.
     Balance {
         /// The account [default: the node's own].
@@ -321,22 +321,6 @@ pub enum RoleArg {
     Worker,
     /// A validator's collateral.
     Validator,
-}
-
-#[derive(Args, Debug)]
-pub struct StakeArgs {
-    /// SNO.
-    pub amount: String,
-    /// Which balance.
-    #[arg(long, value_enum, default_value_t)]
-    pub role: RoleArg,
-}
-
-#[derive(Args, Debug)]
-pub struct WithdrawArgs {
-    /// Which stake balance.
-    #[arg(long, value_enum, default_value_t)]
-    pub role: RoleArg,
 }
 
 #[derive(Args, Debug)]

@@ -4,11 +4,12 @@
 //! |---|---|
 //! | [`args`], [`config`] | command line; configuration from flags, environment and file |
 //! | [`commands`] | one file a command |
-//! | [`node`] | a node put together from its adapters |
+//! | [`node`], [`origin`] | a node put together from its adapters; which chain its data folder belongs to |
 //! | [`native`] | libtorch behind the trait of native mode |
 //! | [`folder`] | folders of pretrained transformers; their tokenizers |
 //! | [`keys`], [`device`], [`amount`] | key, device, amounts and sizes as people write them |
 //! | [`watch`], [`report`], [`output`] | live view of a job; what it came to; printing |
+//! | [`signs`] | when each worker was heard of last, and by when it must act |
 //! | [`live`], [`when`] | what is said beside the live view; times as people read them |
 //! | [`mod@dispute`] | challenges and convictions, in facts and in words |
 //! | [`quantized`] | model folders in integers, and how far they are from their floats |
@@ -44,6 +45,7 @@ pub mod keys;
 pub mod live;
 pub mod native;
 pub mod node;
+pub mod origin;
 pub mod output;
 mod peers;
 pub mod process;
@@ -51,5 +53,6 @@ pub mod quantized;
 #[cfg(test)]
 mod reference;
 pub mod report;
+pub mod signs;
 pub mod watch;
 pub mod when;

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use zeroize::Zeroizing;
 
 use crate::config::Config;
-use crate::{keys, peers};
+use crate::{keys, origin, peers};
 
 /// A node that has reached no peer after so long says so.
 const PEERS: Duration = Duration::from_secs(10);
@@ -34,11 +34,18 @@ const FILES: Duration = Duration::from_secs(30);
 
 /// The chain seen from the configured key.
 pub async fn chain(config: &Config, shutdown: &CancellationToken) -> Result<(Identity, Arc<dyn Chain>)> {
-    connect(config, keys::load(config)?, shutdown).await
+    let (identity, chain) = connect(config, keys::load(config)?, shutdown).await?;
+    Ok((identity, chain))
 }
 
 /// The chain for who only looks: as nobody, with a key that is thrown away.
 pub async fn reader(config: &Config, shutdown: &CancellationToken) -> Result<(Identity, Arc<dyn Chain>)> {
+    let (identity, chain) = look(config, shutdown).await?;
+    Ok((identity, chain))
+}
+
+/// As [`reader`], for who is to tell it from another chain of the same id.
+pub async fn look(config: &Config, shutdown: &CancellationToken) -> Result<(Identity, Arc<AlloyChain>)> {
     let mut secret = Zeroizing::new([0u8; 32]);
     rand::rngs::OsRng.try_fill_bytes(secret.as_mut())?;
     connect(config, Identity::new(&secret)?, shutdown).await
@@ -48,7 +55,7 @@ async fn connect(
     config: &Config,
     identity: Identity,
     shutdown: &CancellationToken,
-) -> Result<(Identity, Arc<dyn Chain>)> {
+) -> Result<(Identity, Arc<AlloyChain>)> {
     let deployment = tensorlink_chain::read_deployment(&config.deployment)?;
     let chain = AlloyChain::connect(tensorlink_chain::Config {
         rpc_url: config.rpc.clone(),
@@ -104,7 +111,7 @@ pub struct Node {
 impl Node {
     /// Connects to the chain, joins the network, opens the store; `disk` bounds the embedded store, bytes.
     pub async fn start(config: &Config, disk: u64, shutdown: &CancellationToken) -> Result<Self> {
-        Self::remembering(config, chain(config, shutdown).await?, disk, shutdown).await
+        Self::remembering(config, connect(config, keys::load(config)?, shutdown).await?, disk, shutdown).await
     }
 
     /// As [`Self::start`], for who has money on the chain: after an interrupt the chain can be asked for a while, so
@@ -117,16 +124,17 @@ impl Node {
             tokio::time::sleep(GRACE).await;
             later.cancel();
         });
-        let connected = shutdown.run_until_cancelled(chain(config, &end)).await;
+        let connected = shutdown.run_until_cancelled(connect(config, keys::load(config)?, &end)).await;
         Self::remembering(config, connected.context("interrupted")??, disk, shutdown).await
     }
 
     async fn remembering(
         config: &Config,
-        (identity, chain): (Identity, Arc<dyn Chain>),
+        (identity, chain): (Identity, Arc<AlloyChain>),
         disk: u64,
         shutdown: &CancellationToken,
     ) -> Result<Self> {
+        origin::check(config, &chain).await?;
         let chain: Arc<dyn Chain> = Arc::new(Remembered::new(chain, &config.data_dir));
         Self::join(config, (identity, chain), disk, shutdown).await
     }

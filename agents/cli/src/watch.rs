@@ -6,6 +6,7 @@ mod evaluation;
 mod lanes;
 mod model;
 mod serving;
+mod silence;
 mod stops;
 
 use std::collections::BTreeMap;
@@ -35,6 +36,7 @@ use self::balance::Balance;
 use self::ending::{Ending, heard};
 use self::evaluation::{Evaluation, Tested};
 use self::lanes::{Lanes, News};
+use self::silence::Silence;
 use self::stops::Judge;
 
 pub use model::{Learned, exportable};
@@ -80,10 +82,8 @@ struct Summary<'a> {
     /// State root of each stage after the last of them, if the model was taken.
     final_states: Vec<B256>,
     workers_paid: usize,
-    /// Wei of the job's token.
-    refund_amount: Wei,
     /// Wei of SNO.
-    slashed_amount: Wei,
+    slashed: Wei,
     seconds: f64,
     steps: u32,
     bytes_moved: u64,
@@ -143,8 +143,7 @@ pub async fn follow(
         saturation: lanes.saturation(),
         final_states: final_states.unwrap_or_default(),
         workers_paid: report.paid.len(),
-        refund_amount: report.refund.unwrap_or_default(),
-        slashed_amount: report.slashed(),
+        slashed: report.slashed(),
         seconds,
         steps: lanes.step(),
         bytes_moved: lanes.bytes(),
@@ -199,6 +198,8 @@ async fn watch(
         (live::View::show(bar.clone()), bar)
     });
     let (mut progress, mut lanes) = (user.progress(), Lanes::default());
+    let parameters = patiently(async || node.ports.chain.parameters().await).await?;
+    let mut silence = Silence::new(job, user, parameters.seal_window);
     let mut shown = None;
     let journal = &node.ports.journal;
     let mut judge = Judge::of(journal, view, rules)?;
@@ -233,12 +234,14 @@ async fn watch(
                     ending.go_on(node, view, &balance.report).await?;
                 }
                 wind_up(node, user, view).await?;
+                silence.look(view, user, config.json)?;
                 if ending.is_none() {
                     evaluation.begin(balance.report.claimed_everywhere(view.stages));
                 }
             }
         }
-        let told = (&balance.report, evaluation.done.last());
+        let silent = silence.line();
+        let told = (&balance.report, evaluation.done.last(), silent.as_deref());
         let line = lanes.line(view, (note.labels_per_step, note.label()), told);
         match &bar {
             Some((_, bar)) => {

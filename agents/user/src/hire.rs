@@ -1,4 +1,4 @@
-//! Chooses workers from their adverts.
+//! The market: what workers advertise, best first.
 
 use std::collections::HashMap;
 
@@ -50,12 +50,12 @@ impl Market {
         self.adverts.insert(address, advert);
     }
 
-    /// The `count` cheapest workers that `eligible` admits and that have a free lane, cheapest first; among equals
+    /// All workers that `eligible` admits and that have a free lane, at least `count`, cheapest first; among equals
     /// those with more memory, then by address, so that two looks at one market agree.
     ///
     /// # Errors
     /// [`TooFew`].
-    pub fn choose(&self, count: usize, eligible: impl Fn(Address) -> bool) -> Result<Vec<Candidate>, TooFew> {
+    pub fn rank(&self, count: usize, eligible: impl Fn(Address) -> bool) -> Result<Vec<Candidate>, TooFew> {
         let mut candidates: Vec<Candidate> = self
             .adverts
             .iter()
@@ -66,7 +66,6 @@ impl Market {
         if candidates.len() < count {
             return Err(TooFew { found: candidates.len(), needed: count });
         }
-        candidates.truncate(count);
         Ok(candidates)
     }
 }
@@ -80,16 +79,16 @@ mod tests {
     }
 
     #[test]
-    fn the_cheapest_free_and_eligible_are_chosen() {
+    fn the_free_and_eligible_are_ranked_by_price() {
         let mut market = Market::default();
         let address = Address::with_last_byte;
         for (n, price, lanes) in [(1, 5, 1), (2, 3, 1), (3, 1, 0), (4, 2, 1), (5, 1, 1)] {
             market.hear(address(n), advert(price, lanes));
         }
         let eligible = |a: Address| a != address(5);
-        let chosen = market.choose(2, eligible).unwrap();
-        assert_eq!(chosen.iter().map(|c| c.address).collect::<Vec<_>>(), [address(4), address(2)]);
-        assert_eq!(market.choose(4, eligible), Err(TooFew { found: 3, needed: 4 }));
+        let chosen = market.rank(2, eligible).unwrap();
+        assert_eq!(chosen.iter().map(|c| c.address).collect::<Vec<_>>(), [address(4), address(2), address(1)]);
+        assert_eq!(market.rank(4, eligible), Err(TooFew { found: 3, needed: 4 }));
     }
 
     #[test]
@@ -97,6 +96,6 @@ mod tests {
         let mut market = Market::default();
         market.hear(Address::ZERO, advert(1, 1));
         market.hear(Address::ZERO, advert(1, 0));
-        assert!(market.choose(1, |_| true).is_err());
+        assert!(market.rank(1, |_| true).is_err());
     }
 }

@@ -4,14 +4,14 @@
 //! |---|---|
 //! | [`prepare`] | model file and data set to programs and states; no network |
 //! | [`publish`](mod@publish) | files into the store, roots for the chain |
-//! | [`hire`] | choosing workers from their adverts |
+//! | [`hire`], [`fit`] | the market, as adverts tell it; which of its workers the work fits |
 //! | [`role`] | the user's node: market, offers, settlement |
 //! | [`serving`] | serving jobs: publishing them, sending texts through their workers, paying |
 //! | `keeping` | states of its jobs that no other worker keeps |
 //! | [`result`] | the trained model, checked and tested |
 //! | [`resume`] | a training that goes on in another job |
 //!
-//! The cheapest workers that have a free lane are hired:
+//! Workers that have a free lane are ranked by price:
 //!
 //! ```
 //! use tensorlink_node::wire::gossip::WorkerAdvert;
@@ -28,12 +28,13 @@
 //! market.hear(cleo, advert(2, 1));
 //!
 //! let everybody = |_| true;
-//! let hired = market.choose(2, everybody)?;
-//! assert_eq!([hired[0].address, hired[1].address], [cleo, ada]);
-//! assert_eq!(market.choose(3, everybody).unwrap_err().found, 2);
+//! let ranked = market.rank(2, everybody)?;
+//! assert_eq!([ranked[0].address, ranked[1].address], [cleo, ada]);
+//! assert_eq!(market.rank(3, everybody).unwrap_err().found, 2);
 //! # Ok::<(), tensorlink_user::hire::TooFew>(())
 //! ```
 
+pub mod fit;
 pub mod hire;
 mod keeping;
 pub mod prepare;

@@ -1,10 +1,13 @@
 //! A user's node: knows the market and the chain's events, posts jobs, hires workers, follows jobs.
 
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use tensorlink_node::journal::JournalError;
-use tensorlink_node::ports::chain::JobState;
+use tensorlink_node::ports::chain::{JobState, Role};
 use tensorlink_node::ports::{Call, ChainError, Event, EventAt, NetError, Protocol};
 use tensorlink_node::wire::gossip::{PROGRESS, Progress, WORKERS, WorkerAdvert};
 use tensorlink_node::wire::rpc::{Request, Response};
@@ -26,6 +29,8 @@ const BACKLOG: usize = 4096;
 const OFFER: Duration = Duration::from_secs(120);
 /// Seconds a worker has to finalise its claims itself before the user does it.
 const GRACE: u64 = 3;
+/// Seconds after which an advert is one of the past: workers advertise every two.
+const FRESH: u64 = 20;
 /// Claims finalised by one transaction.
 const BATCH: usize = 16;
 /// Wait between two questions.
@@ -106,6 +111,8 @@ pub struct User {
     market: Mutex<Market>,
     pub(crate) events: watch::Receiver<Vec<EventAt>>,
     progress: broadcast::Sender<Progress>,
+    /// When each staked worker said something last, seconds of this machine's clock.
+    heard: Mutex<HashMap<Address, u64>>,
     /// States that workers of our jobs have us keep.
     pub(crate) keeper: Keeper,
 }
@@ -130,6 +137,7 @@ impl User {
             market: Mutex::default(),
             events,
             progress: broadcast::Sender::new(BACKLOG),
+            heard: Mutex::default(),
             keeper,
         });
         let answering = user.clone().answer_all(requests);
@@ -151,12 +159,31 @@ impl User {
                         // Dropping the sender tells whoever watches.
                         None => return,
                     },
-                    Some((peer, bytes)) = adverts.recv() => listener.hear_advert(peer, &bytes),
-                    Some((peer, bytes)) = reports.recv() => listener.hear_progress(peer, &bytes),
+                    Some((peer, bytes)) = adverts.recv() => {
+                        listener.note(peer);
+                        listener.hear_advert(peer, &bytes);
+                    }
+                    Some((peer, bytes)) = reports.recv() => {
+                        listener.note(peer);
+                        listener.hear_progress(peer, &bytes);
+                    }
                 }
             }
         });
         Ok(user)
+    }
+
+    /// Writes down that a worker is there; of no others, so that their number is bounded by stake.
+    fn note(&self, peer: Address) {
+        if self.roster.is_staked(peer, Role::Worker) {
+            let now = self.ports.clock.now();
+            self.heard.lock().unwrap_or_else(PoisonError::into_inner).insert(peer, now);
+        }
+    }
+
+    /// When a worker said something to its peers last that came here, seconds of this machine's clock.
+    pub fn last_message(&self, worker: Address) -> Option<u64> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).get(&worker).copied()
     }
 
     fn hear_advert(&self, peer: Address, bytes: &[u8]) {
@@ -189,7 +216,7 @@ impl User {
         self.progress.subscribe()
     }
 
-    /// The `count` cheapest workers with `stake` wei of free stake, waiting up to `patience` for enough of them.
+    /// Workers with `stake` wei of free stake, cheapest first, waiting up to `patience` for `count` of them.
     ///
     /// # Errors
     /// [`HireError::TooFew`] when patience is over.
@@ -199,35 +226,62 @@ impl User {
         stake: u128,
         patience: Duration,
     ) -> Result<Vec<Candidate>, HireError> {
-        let own = self.ports.identity.address();
         let deadline = self.ports.clock.now().saturating_add(patience.as_secs());
         // One round of adverts, so that the first to speak is not hired for that.
         self.ports.clock.sleep(Duration::from_secs(3)).await;
         loop {
-            let market = self.market.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let mut eligible = std::collections::HashSet::new();
-            for worker in self.roster.staked_workers().into_iter().filter(|worker| *worker != own) {
-                let role = tensorlink_node::ports::chain::Role::Worker;
-                let view = self.ports.chain.stake(worker, role).await?;
-                if view.bonded.saturating_sub(view.locked) >= stake {
-                    eligible.insert(worker);
-                }
-            }
-            match market.choose(count, |worker| eligible.contains(&worker)) {
-                Ok(candidates) => return Ok(candidates),
-                Err(too_few) if self.ports.clock.now() >= deadline => return Err(too_few.into()),
-                Err(_) => self.ports.clock.sleep(PAUSE).await,
+            match self.ranked(count, stake).await {
+                Err(HireError::TooFew(_)) if self.ports.clock.now() < deadline => self.ports.clock.sleep(PAUSE).await,
+                ranked => return ranked,
             }
         }
     }
 
-    /// Asks each worker for a binding offer on its lane; lanes in order (`replica · stages + stage`).
+    /// Workers that answer now, with `stake` wei of free stake, cheapest first; at least `count`.
     ///
     /// # Errors
-    /// [`HireError`] of the first worker that does not offer.
-    pub async fn collect_offers(&self, lanes: &[Wanted]) -> Result<Vec<(Offer, Bytes)>, HireError> {
-        let asked = lanes.iter().map(|wanted| self.ask_offer(*wanted));
-        futures::future::try_join_all(asked).await
+    /// [`HireError::TooFew`], or when the chain fails.
+    pub async fn ranked(&self, count: usize, stake: u128) -> Result<Vec<Candidate>, HireError> {
+        let own = self.ports.identity.address();
+        let market = self.market.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut eligible = HashSet::new();
+        let since = self.ports.clock.now().saturating_sub(FRESH);
+        // Who has gone says nothing any more, and its last advert is worth nothing.
+        let speaks = |worker: &Address| self.last_message(*worker).is_some_and(|at| at >= since);
+        for worker in self.roster.staked_workers().into_iter().filter(|worker| *worker != own && speaks(worker)) {
+            let view = self.ports.chain.stake(worker, Role::Worker).await?;
+            if view.bonded.saturating_sub(view.locked) >= stake {
+                eligible.insert(worker);
+            }
+        }
+        Ok(market.rank(count, |worker| eligible.contains(&worker))?)
+    }
+
+    /// Asks each worker for a binding offer on its lane; lanes in order (`replica · stages + stage`). Where one does
+    /// not offer, `instead` names the next to ask for its lane, if there is one. Returns who offered, in the order
+    /// of lanes.
+    ///
+    /// # Errors
+    /// [`HireError`] of a worker that does not offer, and whom nobody replaces.
+    pub async fn collect_offers(
+        &self,
+        lanes: &[Wanted],
+        mut instead: impl FnMut(&Wanted, &HireError) -> Option<Wanted>,
+    ) -> Result<Vec<(Wanted, Offer, Bytes)>, HireError> {
+        let ask = |place: usize, wanted: Wanted| async move { (place, wanted, self.ask_offer(wanted).await) };
+        let mut asked: FuturesUnordered<_> =
+            lanes.iter().enumerate().map(|(place, wanted)| ask(place, *wanted)).collect();
+        let mut offers = BTreeMap::new();
+        while let Some((place, wanted, answer)) = asked.next().await {
+            match answer {
+                Ok((offer, signature)) => drop(offers.insert(place, (wanted, offer, signature))),
+                Err(error) => match instead(&wanted, &error) {
+                    Some(other) => asked.push(ask(place, other)),
+                    None => return Err(error),
+                },
+            }
+        }
+        Ok(offers.into_values().collect())
     }
 
     async fn ask_offer(&self, wanted: Wanted) -> Result<(Offer, Bytes), HireError> {
@@ -356,7 +410,7 @@ pub(crate) fn claims_of(
     lane: Lane,
     intervals: std::ops::Range<u32>,
 ) -> impl Iterator<Item = (Claim, u64)> + use<> {
-    let mut claims = std::collections::BTreeMap::new();
+    let mut claims = BTreeMap::new();
     for at in events {
         if let Event::ClaimCommitted { claim, committed_at, .. } = &at.event
             && claim.lane() == lane

@@ -141,6 +141,14 @@ impl LaneLog {
         Ok(Self { journal, record: Mutex::new(record), version: watch::Sender::new(0) })
     }
 
+    /// Whether there is a record of a lane.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn is_kept(journal: &Journal, lane: Lane) -> Result<bool, JournalError> {
+        Ok(journal.read::<LaneRecord>(&file_name(lane))?.is_some())
+    }
+
     /// All lanes on disk.
     ///
     /// # Errors

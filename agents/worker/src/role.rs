@@ -29,6 +29,7 @@ use crate::claims::{self, Claimant};
 use crate::context::Context;
 use crate::demands::Demands;
 use crate::lane::LaneTask;
+use crate::lost::{Lost, QUIET};
 use crate::promises::Promises;
 use crate::quote::fetch;
 use crate::record::{LaneLog, LaneRecord};
@@ -107,6 +108,8 @@ pub struct Worker<E> {
     /// Auditors that we have accused.
     pub(crate) accused: Accused,
     pub(crate) promises: Promises,
+    /// What a data folder that is gone no longer tells.
+    pub(crate) lost: Lost,
     posted: Mutex<HashMap<JobId, Posted>>,
     lanes: Mutex<HashMap<Lane, Running>>,
     /// Held while collecting: two at once would pay for an empty second.
@@ -142,6 +145,7 @@ where
             replays: Replays::default(),
             games: Games::new(context.ports.identity.address()),
             promises: Promises::default(),
+            lost: Lost::default(),
             posted: Mutex::default(),
             lanes: Mutex::default(),
             collecting: tokio::sync::Mutex::default(),
@@ -164,6 +168,7 @@ where
                     None if shutdown.is_cancelled() => break Ok(()),
                     None => break Err(ChainError::Ended),
                 },
+                () = worker.context.ports.clock.sleep(QUIET), if worker.lost.waits() => worker.lost.tell(),
             }
         };
         worker.shutdown.cancel();
@@ -241,7 +246,7 @@ where
             Event::JobAccepted { job, offers } => {
                 if let Some(offer) = offers.iter().find(|offer| offer.worker == own) {
                     let lane = Lane { job, stage: offer.stage, replica: offer.replica };
-                    if !self.accepted(lane)?.over {
+                    if !self.leaves_alone(lane).await? && !self.accepted(lane)?.over {
                         self.tasks.spawn(self.clone().await_start(lane));
                         self.tasks.spawn(self.clone().fetch_ward(lane));
                     }
@@ -268,6 +273,7 @@ where
                 self.claimed_beside(&claim, committed_at);
                 if let Some(log) = self.log_of(claim.lane())
                     && let Err(error) = claims::confirmed(&log, &claim, committed_at)
+                    && self.goes_on(claim.lane())
                 {
                     tracing::error!(lane = %claim.lane(), %error, "this lane stops");
                     self.stop(claim.lane(), true);
@@ -326,6 +332,9 @@ where
                         running.shard = None;
                         running.log.update(|record| record.over = true)?;
                     }
+                }
+                // Even where there is no record of it.
+                if self.context.roster.members(job).is_some_and(|members| members.workers.contains(&own)) {
                     self.tasks.spawn(self.clone().collect(job));
                 }
             }
@@ -363,6 +372,11 @@ where
 
     pub(crate) fn lanes_of(&self, job: JobId) -> Vec<Lane> {
         self.lanes().keys().filter(|lane| lane.job == job).copied().collect()
+    }
+
+    /// Whether a lane has not been stopped wholly.
+    fn goes_on(&self, lane: Lane) -> bool {
+        self.lanes().get(&lane).is_some_and(|running| !running.all.is_cancelled())
     }
 
     fn stop(&self, lane: Lane, everything: bool) {

@@ -1,16 +1,43 @@
 //! `tensorlink stake|unstake|withdraw|balance`.
+#![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
+use clap::Args;
 use serde::Serialize;
 use tensorlink_node::ports::Call;
 use tensorlink_node::ports::chain::{Role, StakeView};
-use tensorlink_types::{Address, B256, address};
+use tensorlink_types::{Address, B256, U256, address};
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::{Wei, parse_amount};
-use crate::args::{RoleArg, StakeArgs, WithdrawArgs};
+use crate::args::RoleArg;
 use crate::config::Config;
 use crate::{node, output, when};
+
+#[derive(Args, Debug)]
+pub struct StakeArgs {
+    /// SNO.
+    pub amount: String,
+    /// Which balance.
+    #[arg(long, value_enum, default_value_t)]
+    pub role: RoleArg,
+}
+
+#[derive(Args, Debug)]
+pub struct UnstakeArgs {
+    #[command(flatten)]
+    pub stake: StakeArgs,
+    /// Also if some unbonds already: its time then starts again, together with this.
+    #[arg(long)]
+    pub restart: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct WithdrawArgs {
+    /// Which stake balance.
+    #[arg(long, value_enum, default_value_t)]
+    pub role: RoleArg,
+}
 
 #[derive(Serialize)]
 struct Done {
@@ -31,17 +58,59 @@ pub async fn stake(config: &Config, args: &StakeArgs, shutdown: &CancellationTok
     send(config, shutdown, Call::Stake { role: role(args.role), amount }, "bonded").await
 }
 
-/// Starts unbonding SNO, and says until when.
-pub async fn unstake(config: &Config, args: &StakeArgs, shutdown: &CancellationToken) -> Result<()> {
-    let amount = parse_amount(&args.amount)?;
+/// What unbonds once more of it was asked for.
+#[derive(Serialize)]
+struct Unbonding {
+    transaction: B256,
+    gas: u64,
+    /// All that unbonds now, wei of SNO.
+    unbonding: Wei,
+    /// From when on it can be withdrawn, seconds.
+    release_at: u64,
+}
+
+/// Starts unbonding SNO, and says until when. What unbonds already starts again with it, so that this is asked for.
+pub async fn unstake(config: &Config, args: &UnstakeArgs, shutdown: &CancellationToken) -> Result<()> {
+    let (amount, role) = (parse_amount(&args.stake.amount)?, role(args.stake.role));
     let (identity, chain) = node::chain(config, shutdown).await?;
-    let receipt = chain.send(Call::RequestUnstake { role: role(args.role), amount }).await?;
-    let view = chain.stake(identity.address(), role(args.role)).await?;
-    let now = chain.head().await?.timestamp;
-    let shown = Done { transaction: receipt.transaction, gas: receipt.gas };
+    let (before, now) = (chain.stake(identity.address(), role).await?, chain.head().await?.timestamp);
+    let delay = chain.parameters().await?.unbonding_delay;
+    let pending = restarts(&before, amount, now, delay);
+    ensure!(args.restart || pending.is_none(), "{}", pending.unwrap_or_default());
+    let receipt = chain.send(Call::RequestUnstake { role, amount }).await?;
+    let (view, now) = (chain.stake(identity.address(), role).await?, chain.head().await?.timestamp);
+    let shown = Unbonding {
+        transaction: receipt.transaction,
+        gas: receipt.gas,
+        unbonding: view.unbonding.into(),
+        release_at: view.release_at,
+    };
     output::print(config.json, &shown, || {
-        let until = when::due(view.release_at, now);
-        format!("unbonding until {until} (gas {}, transaction {})", shown.gas, shown.transaction)
+        let Unbonding { transaction, gas, unbonding, release_at } = &shown;
+        let from = when::due(*release_at, now);
+        format!("{unbonding} SNO unbond, to be withdrawn from {from} on (gas {gas}, transaction {transaction})")
+    })
+}
+
+/// What a second request would do to stake that unbonds already; none if none does.
+fn restarts(stake: &StakeView, amount: U256, now: u64, delay: u64) -> Option<String> {
+    if stake.unbonding == 0 {
+        return None;
+    }
+    let unbonding = Wei::from(stake.unbonding);
+    let all = Wei(amount.saturating_add(unbonding.0));
+    let until = when::due(now.saturating_add(delay), now);
+    Some(if stake.release_at <= now {
+        format!(
+            "{unbonding} SNO can be withdrawn already, and would have to wait again, all {all} SNO until {until}: \
+             `tensorlink withdraw` first, or give --restart"
+        )
+    } else {
+        format!(
+            "{unbonding} SNO unbond already, until {}: their time would start again, and all {all} SNO unbond until \
+             {until}. Withdraw those first when they are free, or give --restart",
+            when::due(stake.release_at, now)
+        )
     })
 }
 
@@ -133,4 +202,30 @@ pub async fn balance(config: &Config, account: Option<&str>, shutdown: &Cancella
             ("validator collateral", stake(&shown.validator)),
         ])
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_request_is_warned_of_with_both_dates() {
+        let sno = 10u128.pow(18);
+        let now = 1_799_999_960;
+        let told = |unbonding, release_at| {
+            let stake = StakeView { unbonding, release_at, ..StakeView::default() };
+            restarts(&stake, U256::from(2 * sno), now, 3_640)
+        };
+        assert_eq!(told(0, now + 40), None);
+        let pending = told(3 * sno, now + 40).unwrap();
+        for part in ["3 SNO unbond already, until 2027-01-15 08:00:00 UTC, in 40 s", "--restart"] {
+            assert!(pending.contains(part), "`{part}` is not in {pending}");
+        }
+        assert!(pending.contains("all 5 SNO unbond until 2027-01-15 09:00:00 UTC"), "{pending}");
+        let free = told(3 * sno, now).unwrap();
+        assert!(
+            free.contains("3 SNO can be withdrawn already") && free.contains("`tensorlink withdraw` first"),
+            "{free}"
+        );
+    }
 }

@@ -2,6 +2,8 @@
 //! escrow back if any of it fails.
 #![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
 
+mod bench;
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,11 +20,13 @@ use tensorlink_node::ports::{Call, Event};
 use tensorlink_node::price::{audit_budget, least_stake};
 use tensorlink_types::abi::{JobKind, JobTerms};
 use tensorlink_types::{Address, B256, JobId, Lane, U256};
+use tensorlink_user::fit::{ChooseError, Unfit, choose, holds};
 use tensorlink_user::hire::{Candidate, Wanted};
 use tensorlink_user::serving::ServingNote;
 use tensorlink_user::{HireError, Published, User};
 use tokio_util::sync::CancellationToken;
 
+use self::bench::Bench;
 use crate::amount::{Wei, parse_amount};
 use crate::config::Config;
 use crate::node::Node;
@@ -31,6 +35,8 @@ use crate::node::Node;
 pub const DISK: u64 = 10 << 30;
 /// A user who has reached no peer after so long is told.
 const UNREACHED: Duration = Duration::from_secs(8);
+/// Wait between two looks for workers that fit.
+const LOOK: Duration = Duration::from_millis(500);
 /// Seconds from posting to accepting, at most.
 const ACCEPT_WITHIN: u64 = 900;
 
@@ -103,8 +109,18 @@ pub struct Hiring<'a> {
     pub node: Node,
     /// Its role.
     pub user: Arc<User>,
-    /// As many workers as there are lanes, best first.
+    /// Who is to have each lane, in the order of lanes; nobody before [`Self::fit`].
     pub candidates: Vec<Candidate>,
+    /// Who answers and is not among them, best first.
+    others: Vec<Candidate>,
+    /// What each stage's unit would cost by each of them, wei; none if it is beyond what an offer can hold.
+    other_prices: Vec<Vec<Option<u128>>>,
+    /// Memory that each stage needs, bytes.
+    needs: Vec<u64>,
+    /// Units of work, and the most that a claim is about.
+    work: (u32, u32),
+    /// Until when workers that fit are waited for, by the node's clock.
+    until: u64,
     /// Escrow, wei of the token.
     pub deposit: U256,
     /// Wei of SNO at risk.
@@ -204,12 +220,13 @@ impl<'a> Hiring<'a> {
         let lanes = usize::from(args.stages) * usize::from(args.replicas);
         eprintln!("looking for {lanes} staked workers ...");
         let patience = Duration::from_secs(args.patience);
+        let until = node.ports.clock.now().saturating_add(args.patience);
         let candidates = tokio::select! {
             () = shutdown.cancelled() => bail!("interrupted; nothing was posted"),
             found = user.find_workers(lanes, worker_stake, patience) => found,
             never = tell_unreached(&node, config) => match never {},
         };
-        let candidates = match candidates {
+        let others = match candidates {
             // Workers that cannot be heard are not missing.
             Err(HireError::TooFew(few)) if few.found == 0 => match node.unreached(config).await {
                 Some(unreached) => bail!("{unreached}"),
@@ -217,13 +234,91 @@ impl<'a> Hiring<'a> {
             },
             found => found?,
         };
-        Ok(Self { args, node, user, candidates, deposit, worker_stake, window, parameters, token })
+        let (candidates, other_prices, needs, work) = Default::default();
+        Ok(Self {
+            args,
+            node,
+            user,
+            candidates,
+            others,
+            other_prices,
+            needs,
+            work,
+            until,
+            deposit,
+            worker_stake,
+            window,
+            parameters,
+            token,
+        })
+    }
+
+    /// Chooses the workers that the work fits, the cheapest of them; waits for more as long as `--patience` lasts.
+    /// `fits` takes the least memory of each stage's workers, and gives what it made of that, or none where they do not
+    /// fit; `needed` tells what each stage needs, for the error.
+    pub async fn fit<T>(
+        &mut self,
+        shutdown: &CancellationToken,
+        needed: impl Fn() -> Vec<u64>,
+        mut fits: impl FnMut(&[u64]) -> Result<Option<T>>,
+    ) -> Result<T> {
+        let shape = (usize::from(self.args.stages), usize::from(self.args.replicas));
+        let mut told = false;
+        loop {
+            match choose(&self.others, shape, &mut fits) {
+                Ok((chosen, made)) => {
+                    let is_chosen = |other: &Candidate| chosen.iter().any(|one| one.address == other.address);
+                    self.others.retain(|other| !is_chosen(other));
+                    self.candidates = chosen;
+                    return Ok(made);
+                }
+                Err(ChooseError::Other(error)) => return Err(error),
+                Err(ChooseError::Unfit) => {}
+            }
+            let clock = &self.node.ports.clock;
+            if clock.now() >= self.until {
+                return Err(Unfit::new(needed(), shape.1, &self.others).into());
+            }
+            if !told {
+                eprintln!("no set of the {} workers that answer fits; waiting for others ...", self.others.len());
+                told = true;
+            }
+            tokio::select! {
+                () = shutdown.cancelled() => bail!("interrupted; nothing was posted"),
+                () = clock.sleep(LOOK) => {}
+            }
+            match self.user.ranked(shape.0.saturating_mul(shape.1), self.worker_stake).await {
+                Ok(ranked) => self.others = ranked,
+                // Who was there a moment ago is busy now, perhaps.
+                Err(HireError::TooFew(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// As [`Self::fit`], for programs that need so much memory, stage by stage.
+    pub async fn fit_programs(&mut self, shutdown: &CancellationToken, needs: Vec<u64>) -> Result<()> {
+        self.fit(shutdown, || needs.clone(), |memories| Ok(holds(memories, &needs).then_some(()))).await?;
+        self.needs = needs;
+        Ok(())
+    }
+
+    /// What each stage needs in the end, bytes: who is asked in place of another must offer as much.
+    pub fn set_needs(&mut self, needs: Vec<u64>) {
+        self.needs = needs;
     }
 
     /// Checks, before anything is paid for, that the deposit covers `units` of work at these prices with its audits
     /// (rules P-3, P-29), and the stake what lanes of these prices must have at risk (P-30). `longest`: the most units
     /// that a claim is about. Returns the budget for audits.
-    pub fn afford(&self, prices: &[u128], units: u32, longest: u32) -> Result<U256> {
+    pub fn afford(&mut self, prices: &[u128], units: u32, longest: u32) -> Result<U256> {
+        self.work = (units, longest);
+        self.covers(prices)
+    }
+
+    /// As [`Self::afford`], for the same work.
+    fn covers(&self, prices: &[u128]) -> Result<U256> {
+        let (units, longest) = self.work;
         let per_unit: U256 = prices.iter().map(|price| U256::from(*price)).sum();
         let audits = audit_budget(&self.parameters, per_unit, units, longest);
         let needed = per_unit.saturating_mul(U256::from(units)).saturating_add(audits);
@@ -249,20 +344,12 @@ impl<'a> Hiring<'a> {
         if self.args.token == Token::Sno { "SNO" } else { "ETH" }
     }
 
-    /// For each stage, the least memory among its replicas' workers.
-    pub fn memories(&self) -> Vec<u64> {
-        let stages = usize::from(self.args.stages);
-        let of_stage = |stage: usize| {
-            let workers = self.candidates.iter().skip(stage).step_by(stages.max(1));
-            workers.map(|candidate| candidate.advert.memory).min().unwrap_or(0)
-        };
-        (0..stages).map(of_stage).collect()
-    }
-
     /// The price of each lane's unit by the candidates' adverts, in the order of lanes (`replica · stages + stage`):
     /// `price` of a stage at a price per billion multiply-adds.
-    pub fn prices(&self, price: impl Fn(usize, u128) -> Option<u128>) -> Result<Vec<u128>> {
+    pub fn prices(&mut self, price: impl Fn(usize, u128) -> Option<u128>) -> Result<Vec<u128>> {
         let stages = usize::from(self.args.stages).max(1);
+        let of_other = |other: &Candidate| (0..stages).map(|stage| price(stage, other.advert.price_per_gmac)).collect();
+        self.other_prices = self.others.iter().map(of_other).collect();
         let of = |(index, candidate): (usize, &Candidate)| {
             let asked = price(index % stages, candidate.advert.price_per_gmac);
             asked.with_context(|| format!("{} advertises a price beyond what an offer can hold", candidate.address))
@@ -331,13 +418,17 @@ impl<'a> Hiring<'a> {
 
     async fn hire(&self, job: JobId, lanes: &[Wanted], shutdown: &CancellationToken) -> Result<()> {
         let (user, chain) = (&self.user, &self.node.ports.chain);
+        let mut bench = Bench::new(self, lanes);
         let work = async {
-            let (offers, signatures): (Vec<_>, Vec<_>) = user.collect_offers(lanes).await?.into_iter().unzip();
+            let offered = user.collect_offers(lanes, |wanted, error| bench.instead(wanted, error)).await?;
+            let lanes: Vec<Wanted> = offered.iter().map(|(wanted, ..)| *wanted).collect();
+            let (offers, signatures): (Vec<_>, Vec<_>) =
+                offered.into_iter().map(|(_, offer, signature)| (offer, signature)).unzip();
             let price: U256 = offers.iter().map(|offer| U256::from(offer.pricePerInterval)).sum();
             eprintln!("{} offers; an interval, or a token through all lanes, costs {}", offers.len(), Wei(price));
             let receipt = chain.send(Call::Accept { job, offers, signatures }).await?;
             eprintln!("accepted (gas {}); waiting for the workers ...", receipt.gas);
-            user.wait_until_ready(job, lanes).await?;
+            user.wait_until_ready(job, &lanes).await?;
             let receipt = chain.send(Call::Start { job }).await?;
             eprintln!("started (gas {})", receipt.gas);
             Ok(())

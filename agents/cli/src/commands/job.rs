@@ -1,5 +1,7 @@
 //! `tensorlink job watch|status|list|cancel`.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use tensorlink_graph::transformer::Setting;
@@ -15,8 +17,9 @@ use crate::args::JobCommand;
 use crate::commands::{hiring, post, post_serving, resume};
 use crate::config::Config;
 use crate::node::{self, Node};
+use crate::signs::{Due, Duty, Sign, look};
 use crate::watch::{Follow, Rules};
-use crate::{output, watch, when};
+use crate::{origin, output, watch, when};
 
 #[derive(Serialize)]
 struct Shown {
@@ -37,6 +40,10 @@ struct ShownLane {
     price_per_interval: Wei,
     #[serde(flatten)]
     got: Got,
+    /// When the chain told of it last; none of a settled job.
+    last_seen: Option<Sign>,
+    /// What it must do next, by when, and what happens if it does not.
+    due: Option<Due>,
 }
 
 /// How far a lane has come.
@@ -79,9 +86,10 @@ pub async fn run(config: &Config, command: JobCommand, shutdown: CancellationTok
             Ok(())
         }
         JobCommand::Status { job } => {
-            let (_, chain) = node::reader(config, &shutdown).await?;
+            let (_, chain) = node::look(config, &shutdown).await?;
             let mut shown = look_up(chain.as_ref(), JobId(job)).await?;
-            if shown.job.kind == JobKind::Serving {
+            // What was noted of a job of this number on another chain says nothing.
+            if shown.job.kind == JobKind::Serving && origin::is_of(config, &chain).await? {
                 // What the chain says is shown all the same.
                 shown.setting = hiring::setting(config, JobId(job))
                     .inspect_err(|error| tracing::warn!("what was noted of job {job} cannot be read: {error:#}"))
@@ -125,6 +133,8 @@ pub(super) async fn find(chain: &dyn Chain, job: JobId) -> Result<JobView> {
 async fn look_up(chain: &dyn Chain, job: JobId) -> Result<Shown> {
     let view = find(chain, job).await?;
     let mut lanes = Vec::new();
+    let signs = look::signs(chain, &view).await?;
+    let seal_window = chain.parameters().await?.seal_window;
     if view.state != JobState::Posted {
         for replica in 0..view.replicas {
             for stage in 0..view.stages {
@@ -137,7 +147,9 @@ async fn look_up(chain: &dyn Chain, job: JobId) -> Result<Shown> {
                         Got::Vouchers { epoch: redeemed.epoch, tokens_paid: redeemed.tokens }
                     }
                 };
-                lanes.push(ShownLane { stage, replica, worker, price_per_interval: price.into(), got });
+                let (last_seen, due) = (signs.last(lane), signs.due(&view, lane, seal_window));
+                let price_per_interval = price.into();
+                lanes.push(ShownLane { stage, replica, worker, price_per_interval, got, last_seen, due });
             }
         }
     }
@@ -195,6 +207,16 @@ fn show(shown: &Shown, now: u64) -> String {
             }
         };
         lines.push(format!("  stage {} replica {}: worker {}, {got}", lane.stage, lane.replica, lane.worker));
+        let seen = lane.last_seen.map(|sign| format!("last seen on chain {}", sign.words(now)));
+        let due = lane.due.as_ref().map(|due| due.words(now));
+        let said: Vec<String> = seen.into_iter().chain(due).collect();
+        if !said.is_empty() {
+            lines.push(format!("    {}", said.join("; ")));
+        }
     }
+    // Once for all lanes of which the same is expected.
+    let then: BTreeSet<(Duty, &str)> =
+        shown.lanes.iter().filter_map(|lane| lane.due.as_ref()).map(|due| (due.what, due.then.as_str())).collect();
+    lines.extend(then.iter().map(|(duty, then)| format!("  who does not {} in time: {then}", duty.words())));
     lines.join("\n")
 }

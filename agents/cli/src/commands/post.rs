@@ -10,9 +10,11 @@ use tensorlink_graph::data::Census;
 use tensorlink_graph::data::labelled::LabelledTexts;
 use tensorlink_graph::model::Imported;
 use tensorlink_graph::model::language::Origin;
+use tensorlink_graph::partition::PartitionError;
 use tensorlink_graph::{CompiledStage, DataError, LanguageModel, Model, Training, TrainingSet};
 use tensorlink_node::Ports;
 use tensorlink_node::price::{multiply_adds, price_per_interval};
+use tensorlink_node::shard::bytes;
 use tensorlink_tensor::Device;
 use tensorlink_tensor::float::{FloatRun, Precision};
 use tensorlink_types::{Address, U256};
@@ -73,7 +75,7 @@ pub struct Quote {
     /// Escrow, in wei of the token.
     pub deposit: Wei,
     /// Most of it that audits can take.
-    pub audits: Wei,
+    pub audit_budget: Wei,
     /// By the workers' adverts; binding prices come with their offers.
     pub estimate: Wei,
     /// Wei of SNO that each worker must have at risk in this job.
@@ -230,7 +232,12 @@ pub async fn place(
     }
     let mut hiring = Hiring::look(config, hire, &shutdown).await?;
     hiring.node.ports = dress(hiring.node.ports);
-    let ranges = draft.cut(&hiring.memories())?;
+    let stages = usize::from(hire.stages);
+    let cut = |memories: &[u64]| match draft.cut(memories) {
+        Err(PrepareError::Partition(PartitionError::DoesNotFit { .. })) => Ok(None),
+        cut => Ok(Some(cut?)),
+    };
+    let ranges = hiring.fit(&shutdown, || vec![least_memory(&draft, stages); stages], cut).await?;
     eprintln!("calibrating and compiling {} stages ...", hire.stages);
     let (draft, prepared) = {
         let ranges = ranges.clone();
@@ -239,9 +246,10 @@ pub async fn place(
     let prices = hiring.prices(|stage, per_gmac| {
         prepared.stages.get(stage).and_then(|s| price_per_interval(&s.program, steps_per_interval, per_gmac))
     })?;
+    hiring.set_needs(prepared.stages.iter().map(|stage| bytes(&stage.program)).collect());
     let audits = hiring.afford(&prices, intervals, 1)?;
     let quote = Quote {
-        audits: Wei(audits),
+        audit_budget: Wei(audits),
         model: draft.name.clone(),
         data: draft.census.clone(),
         parameters: draft.training.parameters(),
@@ -289,6 +297,17 @@ pub(super) async fn launch(
     Ok(())
 }
 
+/// Memory with which workers who offer equally much could train a draft in so many stages, bytes.
+fn least_memory(draft: &Draft, stages: usize) -> u64 {
+    // What fits goes on to fit with more: the least that does lies in (unfit, fit].
+    let (mut unfit, mut fit) = (0, u64::MAX);
+    while fit - unfit > 1 {
+        let middle = u64::midpoint(unfit, fit);
+        if draft.cut(&vec![middle; stages]).is_ok() { fit = middle } else { unfit = middle }
+    }
+    fit
+}
+
 fn estimate(stages: &[CompiledStage], candidates: &[Candidate], steps: u32) -> Wei {
     let price = |(index, candidate): (usize, &Candidate)| {
         let stage = stages.get(index % stages.len().max(1));
@@ -324,7 +343,7 @@ fn show_quote(quote: &Quote) -> String {
                 quote.estimate, quote.token, quote.deposit, quote.token
             ),
         ),
-        ("audits", format!("up to {} {} of it", quote.audits, quote.token)),
+        ("audits", format!("up to {} {} of it", quote.audit_budget, quote.token)),
         ("at risk", format!("{} SNO per worker", quote.worker_stake)),
         ("final after", format!("{} s unchallenged", quote.challenge_window)),
     ]);

@@ -13,7 +13,7 @@ use tensorlink_node::ports::chain::Parameters;
 use tensorlink_node::price::{audit_budget, price_per_token};
 use tensorlink_types::abi::JobKind;
 use tensorlink_types::{Address, JobId, U256};
-use tensorlink_user::serving::{PreparedServing, publish_serving};
+use tensorlink_user::serving::{PreparedServing, ServingStage, publish_serving};
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::Wei;
@@ -78,7 +78,8 @@ struct Quote {
     token: &'static str,
     /// Escrow, in wei of the token.
     deposit: Wei,
-    audits: Wei,
+    /// Most of it that audits can take.
+    audit_budget: Wei,
     /// Of a token through one replica's stages, the dearest, in wei; by the workers' adverts. Binding prices come with
     /// their offers.
     price_per_token: Wei,
@@ -106,7 +107,7 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
     }
     let longest = longest(args.longest, folder.architecture().context)?;
     let layers = cut(folder.architecture(), args.hire.stages)?;
-    let hiring = Hiring::look(config, &args.hire, &shutdown).await?;
+    let mut hiring = Hiring::look(config, &args.hire, &shutdown).await?;
     let doing = if folder.integers().is_some() { "reading" } else { "calibrating" };
     eprintln!("{doing} {name} and hashing its programs of {} stages ...", layers.len());
     let (prepared, setting, distance) = {
@@ -114,6 +115,7 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
         let quantise = move || quantise(&folder, &how, device.as_deref(), (&layers, longest));
         tokio::task::spawn_blocking(quantise).await?.with_context(|| name.clone())?
     };
+    hiring.fit_programs(&shutdown, prepared.stages.iter().map(ServingStage::memory).collect()).await?;
     let prices = hiring.prices(|stage, per_gmac| {
         prepared.stages.get(stage).and_then(|s| price_per_token(&s.longest, longest, per_gmac))
     })?;
@@ -130,7 +132,7 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
         tokens,
         token: hiring.token_name(),
         deposit: Wei(hiring.deposit),
-        audits: Wei(audits),
+        audit_budget: Wei(audits),
         price_per_token: prices.chunks(prepared.stages.len().max(1)).map(total).max().map(Wei).unwrap_or_default(),
         worker_stake: hiring.worker_stake.into(),
         challenge_window: hiring.window,
@@ -224,7 +226,7 @@ fn show(quote: &Quote) -> String {
                 quote.price_per_token, quote.token, quote.deposit, quote.token
             ),
         ),
-        ("audits", format!("up to {} {} of it", quote.audits, quote.token)),
+        ("audits", format!("up to {} {} of it", quote.audit_budget, quote.token)),
         ("at risk", format!("{} SNO per worker", quote.worker_stake)),
         ("conviction", format!("{} gas by one element of a product over 4,096", quote.conviction_gas)),
         (

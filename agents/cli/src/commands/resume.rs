@@ -4,6 +4,7 @@ use anyhow::{Result, ensure};
 use serde::Serialize;
 use tensorlink_node::ports::chain::{JobState, JobView};
 use tensorlink_node::price::price_per_interval;
+use tensorlink_node::shard::bytes;
 use tensorlink_types::JobId;
 use tensorlink_types::abi::JobKind;
 use tensorlink_user::JobNote;
@@ -43,7 +44,7 @@ pub async fn run(config: &Config, args: &ResumeArgs, shutdown: CancellationToken
     check(&former, args)?;
     drop(chain);
 
-    let hiring = Hiring::look(config, &args.hire, &shutdown).await?;
+    let mut hiring = Hiring::look(config, &args.hire, &shutdown).await?;
     let note: JobNote = hiring::read_note(&hiring.node, former.id)?;
     if let Some(out) = &args.follow.out {
         exportable(&note.name, (note.architecture.as_ref(), note.base.as_ref()), out)?;
@@ -60,6 +61,7 @@ pub async fn run(config: &Config, args: &ResumeArgs, shutdown: CancellationToken
     eprintln!("fetching the states after {from} of {} intervals ...", former.intervals);
     let resumption = hiring.user.resume(&former, &note, from).await?;
 
+    hiring.fit_programs(&shutdown, resumption.programs.iter().map(|program| bytes(program)).collect()).await?;
     let per_interval = former.steps_per_interval;
     let prices = hiring.prices(|stage, per_gmac| {
         resumption.programs.get(stage).and_then(|program| price_per_interval(program, per_interval, per_gmac))

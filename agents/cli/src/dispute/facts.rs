@@ -1,6 +1,6 @@
 //! What is known of a dispute: plain data, of which the texts are made and which `--json` prints.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use tensorlink_node::ports::chain::Fault;
 use tensorlink_proof::challenge::{Subject, Turn};
 use tensorlink_types::abi::{Claim, JobKind, Position};
@@ -58,6 +58,7 @@ pub struct Claimed {
     /// Who made it.
     pub worker: Address,
     /// What it says; none of a receipt whose proof cannot be read.
+    #[serde(serialize_with = "claim_fields")]
     pub claim: Option<Claim>,
     /// What its job's terms say.
     pub terms: Option<Terms>,
@@ -65,6 +66,30 @@ pub struct Claimed {
     pub committed: Option<Sent>,
     /// Where it stands.
     pub standing: Standing,
+}
+
+/// A claim by names like all others, not by the contracts'.
+fn claim_fields<S: Serializer>(claim: &Option<Claim>, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Fields {
+        job: u64,
+        stage: u16,
+        replica: u16,
+        interval: u32,
+        parent_state: B256,
+        new_state: B256,
+        io: B256,
+    }
+    let fields = claim.as_ref().map(|claim| Fields {
+        job: claim.job,
+        stage: claim.stage,
+        replica: claim.replica,
+        interval: claim.interval,
+        parent_state: claim.parentState,
+        new_state: claim.newState,
+        io: claim.io,
+    });
+    fields.serialize(serializer)
 }
 
 /// What a job's terms say that matters in a dispute.

@@ -20,7 +20,11 @@ pub(super) struct News {
     /// Steps before the last test on held-out rows.
     tested: Option<u32>,
     differences: usize,
+    silent: bool,
 }
+
+/// What is known besides the lanes' reports: the balance, the last test on held-out rows, and who is silent.
+pub(super) type Told<'a> = (&'a Report, Option<&'a Tested>, Option<&'a str>);
 
 /// The newest report of each lane.
 #[derive(Default)]
@@ -54,12 +58,13 @@ impl Lanes {
     }
 
     /// What a new line is worth: not speeds and times alone, which are others in every report.
-    pub(super) fn news(&self, (report, tested): (&Report, Option<&Tested>)) -> News {
+    pub(super) fn news(&self, (report, tested, silent): Told<'_>) -> News {
         News {
             step: self.step(),
             claims: (report.seals, report.claims_committed, report.claims_final),
             tested: tested.map(|tested| tested.steps),
             differences: report.differences.len(),
+            silent: silent.is_some(),
         }
     }
 
@@ -68,18 +73,20 @@ impl Lanes {
         &self,
         view: &JobView,
         (labels_per_step, label): (u64, &str),
-        (report, tested): (&Report, Option<&Tested>),
+        (report, tested, silent): Told<'_>,
     ) -> String {
         let last = self.0.values().rev().find(|progress| progress.loss.is_some());
         let (loss, accuracy) = last.map_or((None, None), |progress| (progress.loss, progress.accuracy));
         let speed = self.steps_per_second();
         let steps = view.intervals.saturating_mul(view.steps_per_interval);
-        let left = speed.map(|speed| f64::from(steps.saturating_sub(self.step())) / f64::from(speed));
+        // Where somebody is silent nobody knows.
+        let going = speed.filter(|_| silent.is_none());
+        let left = going.map(|speed| f64::from(steps.saturating_sub(self.step())) / f64::from(speed));
         let (cost, projected) = report.cost(view.intervals);
         let shown = |value: Option<String>| value.unwrap_or_else(|| "-".into());
         format!(
             "loss {} acc {} | {}{}{} steps/s, {} {label}s/s, {} left | {cost} of {projected} {} earned | {} MiB moved | claims {}{} \
-             committed, {} final{}",
+             committed, {} final{}{}",
             shown(loss.map(|loss| format!("{loss:.4}"))),
             shown(accuracy.map(|accuracy| format!("{:.1} %", accuracy * 100.0))),
             tested.map_or(String::new(), |tested| format!("held out {:.4} at {} | ", tested.loss, tested.steps)),
@@ -95,13 +102,14 @@ impl Lanes {
             if report.seals > 0 { format!("{} sealed, ", report.seals) } else { String::new() },
             report.claims_committed,
             report.claims_final,
-            report.differences.last().map_or(String::new(), |place| format!(" | REPLICAS DIFFER at {place}"))
+            report.differences.last().map_or(String::new(), |place| format!(" | REPLICAS DIFFER at {place}")),
+            silent.map_or(String::new(), |silent| format!(" | {silent}"))
         )
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use tensorlink_node::ports::chain::JobState;
     use tensorlink_types::abi::JobKind;
     use tensorlink_types::{Address, B256, JobId, JobKey, U256};
@@ -109,9 +117,9 @@ mod tests {
     use super::*;
     use crate::report::Earned;
 
-    const JOB: JobId = JobId(1);
+    pub(in crate::watch) const JOB: JobId = JobId(1);
 
-    fn view() -> JobView {
+    pub(in crate::watch) fn view() -> JobView {
         JobView {
             id: JOB,
             kind: JobKind::Training,
@@ -150,7 +158,7 @@ mod tests {
 
     #[test]
     fn before_anybody_tells_there_is_nothing_to_see() {
-        let line = Lanes::default().line(&view(), (512, "token"), (&Report::default(), None));
+        let line = Lanes::default().line(&view(), (512, "token"), (&Report::default(), None, None));
         let nothing = "loss - acc - | - steps/s, - tokens/s, - left | 0 of 0 SNO earned | 0 MiB moved | claims 0 committed, 0 final";
         assert_eq!(line, nothing);
     }
@@ -169,10 +177,26 @@ mod tests {
             ..Report::default()
         };
         assert_eq!(
-            lanes.line(&view(), (512, "token"), (&report, Some(&Tested { steps: 50, loss: 2.125, percent: 51.0 }))),
+            lanes.line(
+                &view(),
+                (512, "token"),
+                (&report, Some(&Tested { steps: 50, loss: 2.125, percent: 51.0 }), None)
+            ),
             "loss 2.2500 acc 50.0 % | held out 2.1250 at 50 | 2.0 steps/s, 1024 tokens/s, 75 s left | 3 of 8 SNO earned | 6 MiB moved | claims 3 committed, 1 final"
         );
         assert_eq!(lanes.step(), 50);
+    }
+
+    #[test]
+    fn where_somebody_is_silent_no_end_is_promised() {
+        let mut lanes = Lanes::default();
+        lanes.hear(progress(0, 100, 2.5));
+        let report = Report::default();
+        let silent = Some("SILENT: stage 1 replica 0");
+        let line = lanes.line(&view(), (512, "token"), (&report, None, silent));
+        assert!(line.contains(", - left |"), "{line}");
+        assert!(line.ends_with("| SILENT: stage 1 replica 0"), "{line}");
+        assert_ne!(lanes.news((&report, None, silent)), lanes.news((&report, None, None)));
     }
 
     #[test]
@@ -180,21 +204,21 @@ mod tests {
         let mut lanes = Lanes::default();
         let mut report = Report::default();
         lanes.hear(progress(0, 50, 2.0));
-        let before = lanes.news((&report, None));
+        let before = lanes.news((&report, None, None));
         lanes.hear(progress(0, 50, 3.0));
-        assert_eq!(lanes.news((&report, None)), before);
+        assert_eq!(lanes.news((&report, None, None)), before);
         report.claims_final = 1;
-        assert_ne!(lanes.news((&report, None)), before);
+        assert_ne!(lanes.news((&report, None, None)), before);
     }
 
     #[test]
     fn saturation_seals_and_differences_are_told_where_there_are_any() {
         let mut lanes = Lanes::default();
         lanes.hear(Progress { saturation: Some(0.0005), ..progress(0, 50, 0.0) });
-        assert!(!lanes.line(&view(), (64, "label"), (&Report::default(), None)).contains("saturated"));
+        assert!(!lanes.line(&view(), (64, "label"), (&Report::default(), None, None)).contains("saturated"));
         lanes.hear(Progress { saturation: Some(0.25), ..progress(1, 50, 0.0) });
         let report = Report { seals: 2, differences: ["stage 0, interval 1".to_owned()].into(), ..Report::default() };
-        let line = lanes.line(&view(), (64, "label"), (&report, None));
+        let line = lanes.line(&view(), (64, "label"), (&report, None, None));
         assert!(line.contains("| 25.0 % of a weight saturated | - steps/s, - labels/s"), "{line}");
         assert!(
             line.contains("claims 2 sealed, 0 committed") && line.ends_with("REPLICAS DIFFER at stage 0, interval 1"),

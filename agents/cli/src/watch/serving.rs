@@ -12,7 +12,8 @@ use tensorlink_user::User;
 use tokio_util::sync::CancellationToken;
 
 use super::balance::Balance;
-use super::{PERIOD, collect, gas, money, token, wind_up, write};
+use super::silence::Silence;
+use super::{PERIOD, collect, gas, money, patiently, token, wind_up, write};
 use crate::amount::Wei;
 use crate::config::Config;
 use crate::node::Node;
@@ -24,10 +25,8 @@ use crate::report::Report;
 struct Summary<'a> {
     job: JobId,
     workers_paid: usize,
-    /// Wei of the job's token.
-    refund_amount: Wei,
     /// Wei of SNO.
-    slashed_amount: Wei,
+    slashed: Wei,
     seconds: f64,
     gas: BTreeMap<&'static str, u64>,
     #[serde(flatten)]
@@ -47,13 +46,18 @@ pub async fn serving(
     let mut balance = Balance::new(job, user);
     let mut ticks = tokio::time::interval(PERIOD);
     let mut shown = String::new();
+    let parameters = patiently(async || node.ports.chain.parameters().await).await?;
+    let mut silence = Silence::new(job, user, parameters.seal_window);
     while balance.report.refund.is_none() {
         tokio::select! {
             () = shutdown.cancelled() => {
                 bail!("interrupted; the job goes on: `tensorlink job watch {job}` takes it up again")
             }
             told = balance.go_on() => told?,
-            _ = ticks.tick() => wind_up(node, user, view).await?,
+            _ = ticks.tick() => {
+                wind_up(node, user, view).await?;
+                silence.look(view, user, config.json)?;
+            }
         }
         let line = line(&balance.report);
         if !config.json && shown != line {
@@ -65,15 +69,8 @@ pub async fn serving(
     collect(node, view).await;
     let mut report = balance.settled().await?;
     let gas = gas(node, &mut report).await?;
-    let summary = Summary {
-        job,
-        workers_paid: report.paid.len(),
-        refund_amount: report.refund.unwrap_or_default(),
-        slashed_amount: report.slashed(),
-        seconds,
-        gas,
-        report: &report,
-    };
+    let summary =
+        Summary { job, workers_paid: report.paid.len(), slashed: report.slashed(), seconds, gas, report: &report };
     write(report_file, &summary)?;
     output::print(config.json, &summary, || show(&summary, token(view)))
 }

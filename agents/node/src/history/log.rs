@@ -28,6 +28,17 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<EventAt>> {
     Ok(events)
 }
 
+/// The first event of the file; none if its first line is no event.
+pub(super) fn first(path: &Path) -> io::Result<Option<EventAt>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let line = BufReader::new(file).lines().next().transpose()?;
+    Ok(line.and_then(|line| serde_json::from_str(&line).ok()))
+}
+
 /// Where the file is, and how many of its bytes are whole lines. Its writer goes on as long as somebody holds it.
 pub(super) struct Written {
     path: PathBuf,

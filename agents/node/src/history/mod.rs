@@ -27,6 +27,20 @@ const ROOM: Duration = Duration::from_secs(2);
 /// Events between the disk or the chain and a slow role.
 const QUEUE: usize = 256;
 
+/// Where the events of a deployment are remembered.
+fn path(deployment: &Deployment, folder: &Path) -> PathBuf {
+    let Deployment { chain_id, jobs, .. } = deployment;
+    folder.join(format!("events-{chain_id}-{jobs}.jsonl"))
+}
+
+/// The oldest event of a deployment that is remembered in `folder`: which chain they are of, its block tells.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn oldest(deployment: &Deployment, folder: &Path) -> io::Result<Option<EventAt>> {
+    log::first(&path(deployment, folder))
+}
+
 /// A chain whose confirmed events are remembered on disk. Everything else passes through.
 pub struct Remembered {
     chain: Arc<dyn Chain>,
@@ -38,8 +52,7 @@ pub struct Remembered {
 impl Remembered {
     /// Remembers the events of `chain` in `folder`, in a file of their own for each deployment.
     pub fn new(chain: Arc<dyn Chain>, folder: &Path) -> Self {
-        let Deployment { chain_id, jobs, .. } = chain.deployment();
-        let path = folder.join(format!("events-{chain_id}-{jobs}.jsonl"));
+        let path = path(chain.deployment(), folder);
         Self { chain, path, written: Mutex::default() }
     }
 

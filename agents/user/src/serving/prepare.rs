@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
+use tensorlink_graph::check::memory;
 use tensorlink_graph::transformer::plan::Head;
 use tensorlink_graph::transformer::{Plan, PlanError, Quantized};
+use tensorlink_node::files::file_len;
 use tensorlink_node::price::multiply_adds;
 use tensorlink_node::serving::programs_root;
 use tensorlink_node::shard::ShardError;
@@ -48,6 +50,14 @@ pub struct Prepared {
     pub stages: Vec<ServingStage>,
     /// Most tokens of a text.
     pub longest: u32,
+}
+
+impl ServingStage {
+    /// Memory that a worker of it must lend, bytes: its constants, and every tensor of the longest text, because an
+    /// audit holds them all at once.
+    pub fn memory(&self) -> u64 {
+        memory(&self.longest).max(file_len(self.plan.constants().iter().map(|slot| &slot.ty)))
+    }
 }
 
 impl Prepared {

@@ -31,9 +31,9 @@ async fn offered(signer: u8, change: impl FnOnce(&mut Offer)) -> Result<Offer, H
         let answer = encode("response", &Response::Offer { offer, signature }).unwrap();
         request.reply.send(answer).unwrap();
     });
-    let result = user.collect_offers(&[Wanted { lane: lane(0), worker, limit: 7 }]).await;
+    let result = user.collect_offers(&[Wanted { lane: lane(0), worker, limit: 7 }], |_, _| None).await;
     shutdown.cancel();
-    result.map(|mut offers| offers.remove(0).0)
+    result.map(|mut offers| offers.remove(0).1)
 }
 
 #[tokio::test]
@@ -58,4 +58,45 @@ async fn an_offer_for_something_else_is_refused() {
     assert!(matches!(offered(1, |o| o.job = 2).await, Err(HireError::Mismatch { .. })));
     assert!(matches!(offered(1, |o| o.replica = 1).await, Err(HireError::Mismatch { .. })));
     assert!(matches!(offered(2, |o| o.worker = identity(2).address()).await, Err(HireError::Mismatch { .. })));
+}
+
+/// What a lane comes to whose first worker refuses, where a second is there to be asked in its place.
+#[tokio::test]
+async fn where_one_refuses_the_next_is_asked() {
+    let workers = [1, 2].map(|key| identity(key).address());
+    let hub = Arc::new(Hub::default());
+    let chain = MemoryChain::new(job_view(1, 2), &workers[..1], &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let ports = support::ports(9, chain, Arc::default(), hub.clone(), folder.path());
+    let shutdown = CancellationToken::new();
+    let user = User::start(ports, shutdown.clone()).await.unwrap();
+    for (key, worker) in (1..).zip(workers) {
+        let mut requests = MemoryNet { own: worker, hub: hub.clone() }.serve(Protocol::Rpc).await.unwrap();
+        tokio::spawn(async move {
+            while let Some(request) = requests.recv().await {
+                let answer = if key == 1 {
+                    Response::Refused("the shard needs 2 bytes, this node lends 1".into())
+                } else {
+                    let offer = Offer { job: JOB.0, worker, pricePerInterval: 7, ..Offer::default() };
+                    let signature = identity(key).sign(CONTRACTS.offer(&offer)).unwrap().to_vec();
+                    Response::Offer { offer, signature }
+                };
+                request.reply.send(encode("response", &answer).unwrap()).unwrap();
+            }
+        });
+    }
+    let wanted = |worker| Wanted { lane: lane(0), worker, limit: 7 };
+    let mut refused = Vec::new();
+    let first = [wanted(workers[0])];
+    let offers = user.collect_offers(&first, |before, error| {
+        refused.push((before.worker, error.to_string()));
+        Some(wanted(workers[1]))
+    });
+    let offers = offers.await.unwrap();
+    assert_eq!(offers.iter().map(|(wanted, ..)| wanted.worker).collect::<Vec<_>>(), workers[1..]);
+    assert!(refused.len() == 1 && refused[0].0 == workers[0], "{refused:?}");
+    assert!(refused[0].1.contains("this node lends 1"), "{refused:?}");
+    let nobody = user.collect_offers(&first, |_, _| None).await;
+    assert!(matches!(nobody, Err(HireError::Declined { .. })), "{nobody:?}");
+    shutdown.cancel();
 }

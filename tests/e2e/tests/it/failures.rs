@@ -6,7 +6,7 @@ use tensorlink_node::ports::Chain;
 use tensorlink_node::ports::chain::Event;
 use tensorlink_types::{JobId, Lane, U256};
 
-use crate::harness::{Job, LIMIT, Network, Report, Subject, USER, sno, worker_address};
+use crate::harness::{FIRST_WORKER, Job, LIMIT, Network, OBSERVER, Report, Subject, USER, sno, worker_address};
 
 /// Long enough to be in its middle, still computing, when its first claims are on chain: 20 s where nothing else runs.
 const LONG: Job = Job {
@@ -19,6 +19,7 @@ const LONG: Job = Job {
     challenge_window: 5,
 };
 
+/// Meanwhile its user is told who is silent since when, by when it must act, and what to do if it does not.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_was_killed_takes_its_lane_up_again() {
     let mut network = Network::start(2).await;
@@ -26,9 +27,55 @@ async fn a_worker_that_was_killed_takes_its_lane_up_again() {
     LONG.post(&mut network);
     network.await_claim_of_each(&LONG, LIMIT).await;
     network.cut_worker(1);
+    let killed = format!("replica 0, worker {}", worker_address(1));
+    let silent = format!("{killed}: SILENT, last heard of");
+    for said in [silent.as_str(), "must make its claims by", "`tensorlink job cancel 1`", "- left"] {
+        network.said("user", said, LIMIT).await;
+    }
+    let status = network.ok(OBSERVER, &["job", "status", "1", "--json"]).await.json().remove(0);
+    assert_eq!(status["lanes"].as_array().map(Vec::len), Some(2), "{status}");
+    for lane in 0..2 {
+        let lane = &status["lanes"][lane];
+        assert_eq!((&lane["last_seen"]["what"], &lane["due"]["what"]), (&"claimed".into(), &"claim".into()), "{lane}");
+        assert_eq!(lane["due"]["by"], status["deadline"], "{lane}");
+    }
+    let told = network.ok(OBSERVER, &["job", "status", "1"]).await.stdout;
+    for part in ["last seen on chain", "must make its claims by", "`tensorlink job cancel 1`"] {
+        assert!(told.contains(part), "`{part}` is not in {told}");
+    }
     network.start_workers([1]).await;
+    network.said("user", &format!("{killed}: heard of again"), LIMIT).await;
     let report = LONG.settled(&mut network, LIMIT).await;
     report.assert_finished(&LONG);
+}
+
+/// What it cannot go on with is said once; jobs that have ended are no concern of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_whose_data_are_lost_says_so_once_and_leaves_alone_what_has_ended() {
+    let mut network = Network::start(2).await;
+    let lost = network.path(&format!("data-{}", FIRST_WORKER + 1));
+    network.start_workers(0..2).await;
+    LONG.post(&mut network);
+    network.await_claim_of_each(&LONG, LIMIT).await;
+    network.cut_worker(1);
+    std::fs::remove_dir_all(&lost).unwrap();
+    network.start_workers([1]).await;
+    let told = "the data folder lacks the claims and states of 1 lanes";
+    network.said("worker-1", told, LIMIT).await;
+    network.ok(USER, &["job", "cancel", "1"]).await;
+    network.ended("user", LIMIT).await;
+    let (_, log) = network.stop("worker-1");
+    assert_eq!(log.matches("ERROR").count(), 1, "{log}");
+
+    std::fs::remove_dir_all(&lost).unwrap();
+    network.start_workers([1]).await;
+    LONG.post(&mut network);
+    // What happened before has been told by then.
+    network.said("worker-1", "accepted lane=job 2", LIMIT).await;
+    let (_, log) = network.stop("worker-1");
+    let about = |line: &&str| (line.contains("ERROR") || line.contains("WARN")) && line.contains("job 1");
+    assert_eq!(log.lines().find(about), None, "{log}");
+    assert!(!log.contains("lacks"), "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

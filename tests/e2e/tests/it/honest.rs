@@ -41,7 +41,7 @@ async fn a_quote_says_what_the_job_then_costs_and_posts_nothing() {
     assert!(told["seconds"].as_f64().is_some_and(|seconds| seconds > 0.0), "{told}");
     let wei = |name: &str| U256::from_str_radix(told[name].as_str().unwrap(), 10).unwrap();
     assert_eq!(wei("deposit"), Job::deposit());
-    assert!(wei("audits") > U256::ZERO && wei("audits") + wei("estimate") <= wei("deposit"), "{told}");
+    assert!(wei("audit_budget") > U256::ZERO && wei("audit_budget") + wei("estimate") <= wei("deposit"), "{told}");
 
     job.post(&mut network);
     let report = job.settled(&mut network, LIMIT).await;

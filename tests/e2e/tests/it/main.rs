@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `book` | the commands in the documents, as they stand |
 //! | `harness` | processes, the chain with the contracts on it, the network of both |
+//! | `json` | what commands print for programs, and the book about it |
 //! | `honest` | jobs in which everybody does what they promised |
 //! | `villains` | jobs in which somebody lies |
 //! | `cast` | a table of villains that compute something else |
@@ -35,6 +36,7 @@ mod evidence;
 mod failures;
 mod harness;
 mod honest;
+mod json;
 mod language;
 mod localnet;
 mod parallel;

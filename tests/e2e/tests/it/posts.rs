@@ -8,7 +8,7 @@ use std::time::Duration;
 use tensorlink_node::ports::chain::Event;
 use tensorlink_types::U256;
 
-use crate::harness::{Job, Model, Network, USER, address, run, sno, tensorlink, villain, worker_address};
+use crate::harness::{Job, LONG, Model, Network, USER, address, run, sno, tensorlink, villain, worker_address};
 
 /// Shorter than a user asks a worker again that has not refused for good.
 const LIMIT: Duration = Duration::from_secs(90);
@@ -97,4 +97,45 @@ async fn who_gives_up_before_its_job_starts_has_the_escrow_back() {
     assert_eq!(network.owned(address(USER)).await, has);
     let stake = network.stake(WORKER).await;
     assert_eq!((U256::from(stake.bonded), stake.locked), (sno("2000"), 0));
+}
+
+/// However little it asks; and where nobody else is left, the user is told what was needed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_the_work_does_not_fit_is_passed_over() {
+    const SMALL: usize = 2;
+    let mut network = Network::start(3).await;
+    network.start_small_worker(SMALL, "1KiB").await;
+    network.start_workers(0..2).await;
+    let job = Job { stages: 2, steps: 20, steps_per_interval: 10, ..Job::default() };
+    job.post(&mut network);
+    let report = job.settled(&mut network, LIMIT).await;
+    report.assert_finished(&job);
+    assert!(!report.paid().contains_key(&worker_address(SMALL)), "{:?}", report.paid());
+
+    let mut again = Job { stages: 3, ..job }.posting(&network);
+    again.args(["--dry-run", "--patience", "1"]);
+    let output = run(again, LIMIT).await;
+    assert!(!output.ok && !output.stderr.contains("panicked"), "{}", output.stderr);
+    for part in ["no set of the 3 workers that answer fits", "tightest is stage", "1.0 KiB is left for it"] {
+        assert!(output.stderr.contains(part), "`{part}` is not in {}", output.stderr);
+    }
+}
+
+/// The cheapest is gone when it is asked for its offer.
+#[tokio::test(flavor = "multi_thread")]
+async fn where_one_does_not_answer_the_next_is_asked() {
+    const GONE: usize = 1;
+    let mut network = Network::start(2).await;
+    network.start_small_worker(GONE, "256MiB").await;
+    network.start_workers([0]).await;
+    let job = Job { stages: 1, steps: 20, steps_per_interval: 10, ..Job::default() };
+    job.post(&mut network);
+    // It is chosen by now.
+    network.said("user", "calibrating and compiling", LIMIT).await;
+    network.cut_worker(GONE);
+    // It is asked again for two minutes: it may have been starting.
+    network.said("user", &format!("asking {} instead", worker_address(0)), LONG).await;
+    let report = job.settled(&mut network, LONG).await;
+    report.assert_finished(&job);
+    assert!(!report.paid().contains_key(&worker_address(GONE)), "{:?}", report.paid());
 }

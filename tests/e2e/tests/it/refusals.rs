@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tensorlink_node::ports::EventAt;
+use tensorlink_node::ports::chain::{Deployment, Event};
+use tensorlink_types::{B256, JobId};
 
 use crate::harness::{LIMIT, Model, Network, Output, Subject, USER, run, tensorlink, worker_address};
 
@@ -372,4 +375,49 @@ async fn where_no_peer_is_reached_workers_are_not_what_is_missing() {
         assert_refused(&output, &words);
         assert!(!output.stderr.contains("more workers"), "{}", output.stderr);
     }
+}
+
+/// A chain that was started anew has the same id and contracts at the same addresses.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_data_folder_of_another_chain_is_refused_and_left_as_it_is() {
+    let network = Network::bare().await;
+    let watch = || network.run(POOR, &["job", "watch", "7"]);
+    assert_refused(&watch().await, &["no job 7"]);
+    let folder = network.path(&format!("data-{POOR}"));
+    let record = folder.join("chain.json");
+    let own = std::fs::read_to_string(&record).unwrap();
+    let mut other: Value = serde_json::from_str(&own).unwrap();
+    other["genesis"] = format!("0x{}", "5a".repeat(32)).into();
+    let other = other.to_string();
+    std::fs::write(&record, &other).unwrap();
+    let (name, words) =
+        (folder.display().to_string(), ["belongs to chain", "Nothing was changed", "--data-dir", "--rpc"]);
+    let words: Vec<&str> = words.into_iter().chain([name.as_str()]).collect();
+    for arguments in [
+        &["job", "watch", "7"][..],
+        &["worker", "run", "--device", "cpu"],
+        &["validator", "run", "--device", "cpu"],
+        &["challenge", "--job", "1", "--stage", "0", "--interval", "0"],
+    ] {
+        assert_refused(&network.run(POOR, arguments).await, &words);
+        assert_eq!(std::fs::read_to_string(&record).unwrap(), other, "it is as it was");
+    }
+    std::fs::write(&record, own).unwrap();
+    assert_refused(&watch().await, &["no job 7"]);
+
+    // A folder of an earlier version has no record, and remembers events.
+    std::fs::remove_file(&record).unwrap();
+    let at = EventAt {
+        block: 1,
+        block_hash: B256::repeat_byte(0x5a),
+        timestamp: 1,
+        log_index: 0,
+        transaction: B256::ZERO,
+        event: Event::JobClosing { job: JobId(1), convicted: false },
+    };
+    let Deployment { chain_id, jobs, .. } = network.deployment();
+    let events = folder.join(format!("events-{chain_id}-{jobs}.jsonl"));
+    std::fs::write(&events, format!("{}\n", serde_json::to_string(&at).unwrap())).unwrap();
+    assert_refused(&watch().await, &["another chain, whose blocks it remembers", "Nothing was changed"]);
+    assert!(events.exists() && !record.exists());
 }

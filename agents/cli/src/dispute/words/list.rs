@@ -71,8 +71,9 @@ pub enum What {
         /// What came of it.
         #[serde(flatten)]
         outcome: Outcome,
-        /// Seconds and blocks that the holder has left, while it is open.
-        left: Option<(u64, u64)>,
+        /// What the holder has left, while it is open.
+        #[serde(flatten)]
+        left: Option<Left>,
     },
     /// A penalty of an auditor.
     Penalty {
@@ -85,6 +86,15 @@ pub enum What {
         /// Wei of SNO that were taken.
         amount: Wei,
     },
+}
+
+/// What somebody has left for a move; both must be over.
+#[derive(Serialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Left {
+    /// Seconds.
+    pub seconds_left: u64,
+    /// Blocks.
+    pub blocks_left: u64,
 }
 
 impl Row {
@@ -117,7 +127,7 @@ impl Row {
     pub fn demand(demand: &Demand, (block, time): (u64, u64), worker: Option<Address>) -> Self {
         let left = match demand.outcome {
             Outcome::Open { deadline, block: until } => {
-                Some((deadline.saturating_sub(time), until.saturating_sub(block)))
+                Some(Left { seconds_left: deadline.saturating_sub(time), blocks_left: until.saturating_sub(block) })
             }
             _ => None,
         };
@@ -187,9 +197,12 @@ impl Row {
                 };
                 let left = match *left {
                     None => String::new(),
-                    Some((0, 0)) => ", the holder is late, and anybody can end it".to_owned(),
-                    Some((time, blocks)) => {
-                        format!(", the holder has {} and {} left", duration(time), count(blocks, "block"))
+                    Some(Left { seconds_left: 0, blocks_left: 0 }) => {
+                        ", the holder is late, and anybody can end it".to_owned()
+                    }
+                    Some(Left { seconds_left, blocks_left }) => {
+                        let (time, blocks) = (duration(seconds_left), count(blocks_left, "block"));
+                        format!(", the holder has {time} and {blocks} left")
                     }
                 };
                 format!(

@@ -273,6 +273,7 @@ impl Job {
         network.ended(NAME, limit).await;
         let text = std::fs::read(network.path("report.json")).unwrap();
         let report = Report { json: serde_json::from_slice(&text).unwrap(), events: network.events().await };
+        super::documented::check(&["job", "watch"].map(str::to_owned), &report.json);
         for row in report.rows(network).await {
             eprintln!("| {scenario} | {row} |");
         }

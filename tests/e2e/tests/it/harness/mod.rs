@@ -1,6 +1,7 @@
 //! A network of processes on this machine, and what a test sees of it.
 
 mod chain;
+mod documented;
 mod job;
 mod network;
 mod process;

@@ -109,14 +109,19 @@ pub(crate) struct Output {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
     pub(crate) took: Duration,
+    /// Of its command line.
+    arguments: Vec<String>,
 }
 
 impl Output {
-    /// Of a command that must have succeeded: the JSON values that it printed, one a line.
+    /// Of a command that must have succeeded: the JSON values that it printed, one a line, which are as the book
+    /// describes them.
     pub(crate) fn json(&self) -> Vec<serde_json::Value> {
         assert!(self.ok, "failed: {}", self.stderr);
         let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {line:?}"));
-        self.stdout.lines().map(parse).collect()
+        let values: Vec<_> = self.stdout.lines().map(parse).collect();
+        values.iter().for_each(|value| super::documented::check(&self.arguments, value));
+        values
     }
 }
 
@@ -159,6 +164,7 @@ fn bare(path: &Path) -> Command {
 /// Runs a command to its end, within `limit`.
 pub(crate) async fn run(command: Command, limit: Duration) -> Output {
     let shown = format!("{command:?}");
+    let arguments = command.get_args().map(|argument| argument.to_string_lossy().into_owned()).collect();
     let started = Instant::now();
     let mut command = tokio::process::Command::from(command);
     command.stdin(Stdio::null()).kill_on_drop(true);
@@ -169,5 +175,6 @@ pub(crate) async fn run(command: Command, limit: Duration) -> Output {
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
         took: started.elapsed(),
+        arguments,
     }
 }

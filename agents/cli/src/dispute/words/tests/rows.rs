@@ -81,10 +81,11 @@ fn machines_read_what_a_row_is_and_how_it_stands() {
     let open = read(&row(&demand(Outcome::Open { deadline: COMMITTED + 90, block: 140 })));
     assert_eq!((&open["what"], &open["state"], &open["of"]), (&"demand".into(), &"open".into(), &"state".into()));
     assert_eq!((&open["job"], &open["interval"], &open["demand"]), (&3.into(), &1.into(), &2.into()));
-    assert_eq!((&open["left"][0], &open["left"][1], &open["block"]), (&60.into(), &15.into(), &140.into()));
+    assert_eq!((&open["seconds_left"], &open["blocks_left"]), (&60.into(), &15.into()));
+    assert_eq!(open["block"], 140);
     let files = read(&row(&Demand { claim: None, interval: None, ..demand(Outcome::NotShown) }));
     assert_eq!((&files["state"], &files["stage"]), (&"not_shown".into(), &1.into()));
-    assert!(files["claim"].is_null() && files["left"].is_null());
+    assert!(files["claim"].is_null() && files["seconds_left"].is_null());
     let convicted = convicted(Fault::Element, None);
     let conviction = read(&Row::conviction(&convicted.claimed, convicted.conviction.as_ref().unwrap()));
     assert_eq!((&conviction["what"], &conviction["claim"]), (&"conviction".into(), &root(0x40).to_string().into()));

@@ -273,6 +273,12 @@ impl Network {
         }
     }
 
+    /// Starts a worker that lends little memory and asks less than others.
+    pub(crate) async fn start_small_worker(&mut self, worker: usize, memory: &str) {
+        let name = self.spawn_lender(worker, tensorlink(), (memory, "0.0001"));
+        self.listening(&name).await;
+    }
+
     /// Starts a worker whose disk may become full; see [`Self::set_room`].
     pub(crate) async fn start_bounded_worker(&mut self, worker: usize) {
         self.start_worker(worker, bounded(&tensorlink()), "0.001").await;
@@ -324,8 +330,13 @@ impl Network {
 
     /// Starts a worker's process, which does not listen yet; returns its name.
     fn spawn_worker(&mut self, worker: usize, program: Command, price: &str) -> String {
+        self.spawn_lender(worker, program, ("256MiB", price))
+    }
+
+    /// The same of one that lends so much memory at a price.
+    fn spawn_lender(&mut self, worker: usize, program: Command, (memory, price): (&str, &str)) -> String {
         let mut command = self.configure(program, FIRST_WORKER + worker);
-        command.args(["worker", "run", "--memory", "256MiB", "--device", "cpu", "--price", price]);
+        command.args(["worker", "run", "--memory", memory, "--device", "cpu", "--price", price]);
         let name = worker_name(worker);
         self.spawn(&name, command);
         name

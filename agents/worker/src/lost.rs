@@ -1,0 +1,148 @@
+//! A worker that starts without its data folder: what it no longer has is said once a kind, and jobs that have ended
+//! are left alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tensorlink_graph::transformer::CacheEngine;
+use tensorlink_node::journal::JournalError;
+use tensorlink_node::ports::chain::JobState;
+use tensorlink_node::ports::{Chain, ChainError};
+use tensorlink_types::Lane;
+use tensorlink_types::abi::JobKind;
+
+use crate::record::LaneLog;
+use crate::role::Worker;
+
+/// The past is told without a pause; after so long it is over.
+pub(crate) const QUIET: Duration = Duration::from_secs(2);
+/// Lanes that are named in one line.
+const NAMED: usize = 8;
+
+/// Lanes that this worker holds on chain, and has no record of.
+#[derive(Debug, Default)]
+pub(crate) struct Lost(Mutex<BTreeMap<u8, BTreeSet<Lane>>>);
+
+/// What the chain knows of a lane that this node has no record of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Past {
+    /// Nothing happened yet.
+    None,
+    /// It made claims or redeemed vouchers.
+    Begun(JobKind),
+    /// Its job is settled.
+    Ended,
+}
+
+impl Lost {
+    fn lanes(&self) -> MutexGuard<'_, BTreeMap<u8, BTreeSet<Lane>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, kind: JobKind, lane: Lane) {
+        self.lanes().entry(kind as u8).or_default().insert(lane);
+    }
+
+    /// Whether there is something that was not said yet.
+    pub(crate) fn waits(&self) -> bool {
+        !self.lanes().is_empty()
+    }
+
+    /// What was lost, one text a kind; it is not told again.
+    fn take(&self) -> Vec<String> {
+        let told = |(kind, lanes): (u8, BTreeSet<Lane>)| {
+            let what = match JobKind::from_number(kind) {
+                Some(JobKind::Serving) => "receipts and vouchers",
+                _ => "claims and states",
+            };
+            let named: Vec<String> = lanes.iter().take(NAMED).map(Lane::to_string).collect();
+            let more = match lanes.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!(
+                "the data folder lacks the {what} of {} lanes that this worker holds in jobs that go on ({}{more}): it \
+                 does nothing more there, and cannot answer for them. If they are in another folder, stop this worker \
+                 now and start it with --data-dir naming that",
+                lanes.len(),
+                named.join("; ")
+            )
+        };
+        std::mem::take(&mut *self.lanes()).into_iter().map(told).collect()
+    }
+
+    /// Says what was lost.
+    pub(crate) fn tell(&self) {
+        for text in self.take() {
+            tracing::error!("{text}");
+        }
+    }
+}
+
+/// What the chain knows of a lane.
+async fn past(chain: &dyn Chain, lane: Lane) -> Result<Past, ChainError> {
+    let Some(job) = chain.job(lane.job).await? else { return Ok(Past::None) };
+    let begun = match job.kind {
+        _ if job.state == JobState::Settled => return Ok(Past::Ended),
+        JobKind::Serving => chain.redeemed(lane).await?.epoch > 0,
+        JobKind::Training => chain.is_committed(lane, 0).await? || !chain.seal(lane, 0).await?.is_zero(),
+    };
+    Ok(if begun { Past::Begun(job.kind) } else { Past::None })
+}
+
+impl<E> Worker<E>
+where
+    E: CacheEngine + Send + 'static,
+    E::Tensor: Send + 'static,
+{
+    /// Whether a lane of ours is to be left alone: this node has no record of it, and its job has ended, or it has
+    /// worked there already.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub(crate) async fn leaves_alone(&self, lane: Lane) -> Result<bool, JournalError> {
+        if LaneLog::is_kept(&self.context.ports.journal, lane)? {
+            return Ok(false);
+        }
+        match past(self.context.ports.chain.as_ref(), lane).await {
+            Ok(Past::None) => Ok(false),
+            Ok(Past::Ended) => {
+                tracing::debug!(%lane, "there is no record of it, and its job has ended");
+                Ok(true)
+            }
+            Ok(Past::Begun(kind)) => {
+                self.lost.add(kind, lane);
+                Ok(true)
+            }
+            Err(error) => {
+                tracing::debug!(%lane, %error, "the chain does not tell what became of it");
+                Ok(false)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tensorlink_types::JobId;
+
+    use super::*;
+
+    #[test]
+    fn what_is_lost_is_said_once_a_kind() {
+        let lost = Lost::default();
+        assert!(!lost.waits());
+        for job in 1..=20 {
+            lost.add(JobKind::Training, Lane { job: JobId(job), stage: 0, replica: 0 });
+        }
+        lost.add(JobKind::Serving, Lane { job: JobId(99), stage: 1, replica: 0 });
+        assert!(lost.waits());
+        let told = lost.take();
+        assert_eq!(told.len(), 2, "{told:?}");
+        let (training, serving) = (&told[0], &told[1]);
+        assert!(training.contains("claims and states of 20 lanes") && training.contains("and 12 more"), "{training}");
+        assert!(serving.contains("receipts and vouchers of 1 lanes") && serving.contains("--data-dir"), "{serving}");
+        assert!(!lost.waits() && lost.take().is_empty(), "once");
+    }
+}
