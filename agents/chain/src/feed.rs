@@ -7,7 +7,7 @@
 //! resumes behind the last block that still is, and events that come again unchanged are not repeated.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use alloy::consensus::BlockHeader;
@@ -19,12 +19,11 @@ use tensorlink_node::ports::chain::{Deployment, EventAt, Head};
 use tensorlink_types::B256;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use tracing::{debug, error, warn};
+use tracing::{debug, error, info, warn};
 
 use crate::event;
 use crate::heads::{Heads, newest};
-use crate::pieces::Pieces;
-use crate::rpc::{Failure, Rpc};
+use crate::rpc::{Failure, LOGS, Rpc};
 
 /// Shortest and longest wait between attempts while the endpoint is down.
 const WAIT: (Duration, Duration) = (Duration::from_millis(300), Duration::from_secs(10));
@@ -45,8 +44,6 @@ pub(crate) struct Reader {
     pub(crate) confirmations: u64,
     /// Hash of block 0, by which a chain is told from another of the same id.
     pub(crate) genesis: B256,
-    /// What the endpoint gives at once.
-    pub(crate) pieces: Arc<Mutex<Pieces>>,
 }
 
 /// A block, and the one that it follows.
@@ -98,7 +95,7 @@ impl Reader {
         let filter = if single { filter.at_block_hash(last.hash) } else { filter.from_block(from).to_block(to) };
         let mut logs = self
             .rpc
-            .ask("logs", |provider| {
+            .ask(LOGS, |provider| {
                 let filter = filter.clone();
                 async move { provider.get_logs(&filter).await }
             })
@@ -159,19 +156,32 @@ impl Reader {
     /// As much from block `from` on as the endpoint gives at once, so many times halved; nothing if that was more than
     /// it gives, which is known now.
     async fn piece(&self, from: u64, to: u64, halved: u32) -> Result<Option<(Vec<EventAt>, Block)>, Failure> {
-        let pieces = || self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
-        let size = (pieces().size(Instant::now()) >> halved).max(1);
+        let endpoint = self.rpc.endpoint()?;
+        let size = (endpoint.pieces().size(Instant::now()) >> halved).max(1);
         let end = to.min(from.saturating_add(size - 1));
         let blocks = end - from + 1;
-        match self.range(from, end).await {
+        let read = self.range(from, end).await;
+        // What another endpoint says that took its place meanwhile teaches nothing about this one.
+        let same = self.rpc.endpoint().is_ok_and(|now| Arc::ptr_eq(&now, &endpoint));
+        match read {
             Ok(found) => {
-                pieces().gave(blocks);
+                if same {
+                    endpoint.pieces().gave(blocks);
+                }
                 Ok(Some(found))
             }
-            Err(Failure::Refused(payload)) if pieces().refused(blocks, Instant::now()) => {
+            Err(Failure::Refused(payload)) if same && endpoint.pieces().refused(blocks, Instant::now()) => {
+                if endpoint.pieces().is_news() {
+                    info!(
+                        endpoint = endpoint.name(), blocks, %payload,
+                        "this RPC endpoint does not tell the logs of so many blocks at once: fewer are asked for from now on"
+                    );
+                }
                 debug!(blocks, %payload, "so many blocks are not told at once");
                 Ok(None)
             }
+            // Of another endpoint, which has its own bound.
+            Err(Failure::Refused(_)) if !same => Ok(None),
             Err(failure) => Err(failure),
         }
     }
@@ -266,7 +276,7 @@ impl Reader {
                 None => {
                     // Behind us: an endpoint that lags, or one whose chain was cut or replaced.
                     self.same_chain().await?;
-                    return Err(Failure::Unavailable(format!("it lacks block {number}, which it gave before")).into());
+                    return Err(self.distrust(format!("it lacks block {number}, which was read before")).into());
                 }
             }
             if dropped == 0 {
@@ -287,9 +297,22 @@ impl Reader {
 
     async fn same_chain(&self) -> Result<(), Trouble> {
         match head_of(&self.rpc, BlockNumberOrTag::Number(0)).await? {
-            Some(genesis) if genesis.hash != self.genesis => Err(Trouble::Replaced),
+            Some(genesis) if genesis.hash != self.genesis => {
+                if !self.rpc.has_others() {
+                    return Err(Trouble::Replaced);
+                }
+                Err(self.distrust("it serves another chain with the same id".into()).into())
+            }
             _ => Ok(()),
         }
+    }
+
+    /// Leaves the endpoint that is used for another, if there is one.
+    fn distrust(&self, reason: String) -> Failure {
+        if let Ok(endpoint) = self.rpc.endpoint() {
+            self.rpc.leave(&endpoint, &reason);
+        }
+        Failure::Unavailable(reason)
     }
 }
 

@@ -21,6 +21,8 @@ use crate::sealing::Sealer;
 const PERIOD: Duration = Duration::from_millis(1000);
 /// Wait after the chain failed us.
 const BACK_OFF: Duration = Duration::from_secs(3);
+/// Wait while the day's budget for gas is used up.
+const HELD_BACK: Duration = Duration::from_secs(60);
 /// Claims finalised by one transaction.
 const BATCH: usize = 16;
 /// Claims committed before those that can be final are looked after: however many queue, nobody waits for its pay.
@@ -93,6 +95,11 @@ pub async fn run(by: Claimant, log: Arc<LaneLog>, stop: CancellationToken) -> Re
             Ok(Outlook::Now) => Duration::ZERO,
             Ok(Outlook::Later) => PERIOD,
             Err(Failure::Final(error)) => return Err(error),
+            // Said where it is held back; claims themselves are made all the same.
+            Err(Failure::Chain(error @ ChainError::OverBudget { .. })) => {
+                tracing::debug!(lane = %log.get().lane, %error, "finality waits");
+                HELD_BACK
+            }
             Err(Failure::Chain(error)) => {
                 tracing::warn!(lane = %log.get().lane, %error, "claims wait for the chain");
                 BACK_OFF

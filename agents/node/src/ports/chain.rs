@@ -238,6 +238,18 @@ pub enum ChainError {
         /// What it needs.
         needed: U256,
     },
+    /// The call can wait, and the day's budget for gas has no room for it.
+    #[error(
+        "the budget for gas is {budget} wei a day, {spent} were paid in the last 24 hours and this costs up to {cost}: it waits for room; --gas-budget raises it"
+    )]
+    OverBudget {
+        /// Most that is paid in 24 hours, wei.
+        budget: U256,
+        /// What was paid, wei.
+        spent: U256,
+        /// What the call costs at most, wei; 0 where it was not asked.
+        cost: U256,
+    },
     /// The transaction was not mined in time although its fee was raised. It may still be; its effect must be looked up
     /// before a retry.
     #[error("transaction {0} is not mined yet although its fee was raised")]
