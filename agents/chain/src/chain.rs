@@ -12,7 +12,8 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use tensorlink_node::Identity;
 use tensorlink_node::ports::chain::{
-    Deployment, EventAt, Head, JobView, LaneView, Mined, Parameters, Receipt, RedeemedView, Role, Seed, StakeView,
+    Deployment, EventAt, Head, JobView, LaneView, Mark, Mined, News, Parameters, Receipt, RedeemedView, Role, Seed,
+    StakeView,
 };
 use tensorlink_node::ports::{Call, Chain, ChainError};
 use tensorlink_types::{Address, B256, ClaimId, JobId, Lane, U256};
@@ -24,7 +25,7 @@ use crate::limits::{Limits, Spending};
 use crate::rpc::{Failure, Rpc};
 use crate::sender::{Pace, Sender};
 use crate::views::Views;
-use crate::{allowance, calls, deployment, event, evm, rpc};
+use crate::{allowance, calls, deployment, event, evm, once, rpc};
 
 /// Events that wait for a slow reader.
 const EVENTS_AHEAD: usize = 256;
@@ -153,8 +154,15 @@ impl Chain for AlloyChain {
     }
 
     async fn events(&self, from: u64) -> Result<mpsc::Receiver<EventAt>, ChainError> {
+        let ((news, told), (sender, receiver)) = (mpsc::channel(1), mpsc::channel(EVENTS_AHEAD));
+        tokio::spawn(self.reader.clone().follow(from, Vec::new(), news));
+        tokio::spawn(once::tell(told, sender));
+        Ok(receiver)
+    }
+
+    async fn follow(&self, known: Vec<Mark>) -> Result<mpsc::Receiver<News>, ChainError> {
         let (sender, receiver) = mpsc::channel(EVENTS_AHEAD);
-        tokio::spawn(self.reader.clone().follow(from, sender));
+        tokio::spawn(self.reader.clone().follow(self.reader.deployment.block, known, sender));
         Ok(receiver)
     }
 

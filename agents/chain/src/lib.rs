@@ -12,7 +12,8 @@
 //! | `endpoint` | one endpoint: its connection, time limits, how it stands |
 //! | [`calls`] | calls as transactions; proofs back from them |
 //! | [`event`] | logs as events |
-//! | `feed` | confirmed events in order, each once |
+//! | `feed` | confirmed events in order, and what a reorganisation undoes of them |
+//! | `once` | the same for who cannot take anything back |
 //! | `allowance` | what must come before a call |
 //! | `challenge` | moves and events of challenges |
 //! | `sender` | one call from its nonce to its receipt |
@@ -60,6 +61,7 @@ mod heads;
 pub mod keystore;
 mod limits;
 pub mod local;
+mod once;
 mod pieces;
 pub mod revert;
 mod rpc;
