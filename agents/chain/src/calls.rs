@@ -15,7 +15,7 @@ use crate::challenge;
 use crate::convert::recode;
 
 /// What a transaction does.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Action {
     /// The contract.
     pub to: Address,

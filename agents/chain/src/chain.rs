@@ -12,7 +12,8 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use tensorlink_node::Identity;
 use tensorlink_node::ports::chain::{
-    Deployment, EventAt, Head, JobView, LaneView, Mined, Parameters, Receipt, RedeemedView, Role, Seed, StakeView,
+    Deployment, EventAt, Head, JobView, LaneView, Mark, Mined, News, Parameters, Receipt, RedeemedView, Role, Seed,
+    StakeView,
 };
 use tensorlink_node::ports::{Call, Chain, ChainError};
 use tensorlink_types::{Address, B256, ClaimId, JobId, Lane, U256};
@@ -20,10 +21,11 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::feed::{Reader, head_of};
+use crate::limits::{Limits, Spending};
 use crate::rpc::{Failure, Rpc};
 use crate::sender::{Pace, Sender};
 use crate::views::Views;
-use crate::{allowance, calls, deployment, event, evm};
+use crate::{allowance, calls, deployment, event, evm, once, rpc};
 
 /// Events that wait for a slow reader.
 const EVENTS_AHEAD: usize = 256;
@@ -31,14 +33,17 @@ const EVENTS_AHEAD: usize = 256;
 /// Which chain, which contracts, as whom.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Endpoint: `http(s)://` or `ws(s)://`.
-    pub rpc_url: String,
+    /// Endpoints, `http(s)://` or `ws(s)://`, in the order in which they are preferred: the next one is asked where one
+    /// fails, lags behind or is of another chain.
+    pub rpc_urls: Vec<String>,
     /// The contracts.
     pub deployment: Deployment,
     /// How many blocks must follow a block before its events are told; 0 tells the newest block's.
     pub confirmations: u64,
     /// Who acts.
     pub identity: Identity,
+    /// What transactions may cost.
+    pub limits: Limits,
     /// Ends every wait and every feed of events.
     pub shutdown: CancellationToken,
 }
@@ -55,8 +60,8 @@ impl AlloyChain {
     /// Connects, and checks that the contracts are there.
     ///
     /// # Errors
-    /// [`ChainError::Unavailable`] if the endpoint does not answer or an address holds no contract;
-    /// [`ChainError::WrongChain`] if it is another chain than the deployment's.
+    /// [`ChainError::Unavailable`] if no endpoint answers or an address holds no contract;
+    /// [`ChainError::WrongChain`] if all are of another chain than the deployment's.
     pub async fn connect(config: Config) -> Result<Self, ChainError> {
         Self::connect_at(config, Pace::default()).await
     }
@@ -66,12 +71,8 @@ impl AlloyChain {
     /// # Errors
     /// As [`Self::connect`].
     pub async fn connect_at(config: Config, pace: Pace) -> Result<Self, ChainError> {
-        let Config { rpc_url, deployment, confirmations, identity, shutdown } = config;
-        let rpc = Arc::new(Rpc::new(&rpc_url, shutdown));
-        let actual = rpc.ask("chain id", |p| async move { p.get_chain_id().await }).await?;
-        if actual != deployment.chain_id {
-            return Err(ChainError::WrongChain { expected: deployment.chain_id, actual });
-        }
+        let Config { rpc_urls, deployment, confirmations, identity, limits, shutdown } = config;
+        let rpc = Arc::new(Rpc::new(&rpc_urls, deployment.chain_id, pace.recheck, shutdown));
         for (name, address) in deployment::addresses(&deployment) {
             let code = rpc.ask("code", |p| async move { p.get_code_at(address).await }).await?;
             if code.is_empty() {
@@ -84,8 +85,13 @@ impl AlloyChain {
             .map_err(|error| ChainError::Unavailable(format!("the key cannot sign: {error}")))?;
         let genesis = head_of(&rpc, BlockNumberOrTag::Number(0)).await?;
         let genesis = genesis.ok_or_else(|| ChainError::Unavailable("it has no block 0".into()))?.hash;
-        let sender = Sender::new(rpc.clone(), deployment.clone(), signer, pace);
-        let reader = Reader { rpc: rpc.clone(), deployment, confirmations, genesis, pieces: Arc::default() };
+        rpc.settle_on(genesis);
+        if rpc.has_others() {
+            tokio::spawn(rpc::watch(Arc::downgrade(&rpc)));
+        }
+        let spending = Spending::open(limits)?;
+        let sender = Sender::new(rpc.clone(), deployment.clone(), signer, pace, spending);
+        let reader = Reader { rpc: rpc.clone(), deployment, confirmations, genesis };
         Ok(Self { rpc, reader, sender })
     }
 
@@ -161,8 +167,15 @@ impl Chain for AlloyChain {
     }
 
     async fn events(&self, from: u64) -> Result<mpsc::Receiver<EventAt>, ChainError> {
+        let ((news, told), (sender, receiver)) = (mpsc::channel(1), mpsc::channel(EVENTS_AHEAD));
+        tokio::spawn(self.reader.clone().follow(from, Vec::new(), news));
+        tokio::spawn(once::tell(told, sender));
+        Ok(receiver)
+    }
+
+    async fn follow(&self, known: Vec<Mark>) -> Result<mpsc::Receiver<News>, ChainError> {
         let (sender, receiver) = mpsc::channel(EVENTS_AHEAD);
-        tokio::spawn(self.reader.clone().follow(from, sender));
+        tokio::spawn(self.reader.clone().follow(self.reader.deployment.block, known, sender));
         Ok(receiver)
     }
 

@@ -4,10 +4,10 @@
 //! the hashes of the block before it and of its last block are looked at: they commit to all blocks between, so a range
 //! that a reorganisation cuts through is read again. A single block is read by its hash, and names the one before it.
 //! The hashes of the last blocks read are kept: where one is not canonical any more, although it was confirmed, reading
-//! resumes behind the last block that still is, and events that come again unchanged are not repeated.
+//! resumes behind the last block that still is, and the reader hears from which block on it was told in vain.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use alloy::consensus::BlockHeader;
@@ -15,16 +15,15 @@ use alloy::eips::BlockNumberOrTag;
 use alloy::providers::Provider;
 use alloy::rpc::types::{Filter, Header, Log};
 use futures::{StreamExt, TryStreamExt, stream};
-use tensorlink_node::ports::chain::{Deployment, EventAt, Head};
+use tensorlink_node::ports::chain::{Deployment, EventAt, Head, Mark, News};
 use tensorlink_types::B256;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use tracing::{debug, error, warn};
+use tracing::{debug, error, info, warn};
 
 use crate::event;
 use crate::heads::{Heads, newest};
-use crate::pieces::Pieces;
-use crate::rpc::{Failure, Rpc};
+use crate::rpc::{Failure, LOGS, Rpc};
 
 /// Shortest and longest wait between attempts while the endpoint is down.
 const WAIT: (Duration, Duration) = (Duration::from_millis(300), Duration::from_secs(10));
@@ -34,8 +33,6 @@ const HALVED: u32 = 11;
 const HEADERS_AT_ONCE: usize = 8;
 /// How many blocks back a reorganisation is traced.
 const REMEMBERED: usize = 256;
-/// How many events back one that comes again is known.
-const REMEMBERED_EVENTS: usize = 4_096;
 
 /// Reads events of one deployment.
 #[derive(Clone, Debug)]
@@ -45,8 +42,6 @@ pub(crate) struct Reader {
     pub(crate) confirmations: u64,
     /// Hash of block 0, by which a chain is told from another of the same id.
     pub(crate) genesis: B256,
-    /// What the endpoint gives at once.
-    pub(crate) pieces: Arc<Mutex<Pieces>>,
 }
 
 /// A block, and the one that it follows.
@@ -98,7 +93,7 @@ impl Reader {
         let filter = if single { filter.at_block_hash(last.hash) } else { filter.from_block(from).to_block(to) };
         let mut logs = self
             .rpc
-            .ask("logs", |provider| {
+            .ask(LOGS, |provider| {
                 let filter = filter.clone();
                 async move { provider.get_logs(&filter).await }
             })
@@ -159,27 +154,40 @@ impl Reader {
     /// As much from block `from` on as the endpoint gives at once, so many times halved; nothing if that was more than
     /// it gives, which is known now.
     async fn piece(&self, from: u64, to: u64, halved: u32) -> Result<Option<(Vec<EventAt>, Block)>, Failure> {
-        let pieces = || self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
-        let size = (pieces().size(Instant::now()) >> halved).max(1);
+        let endpoint = self.rpc.endpoint()?;
+        let size = (endpoint.pieces().size(Instant::now()) >> halved).max(1);
         let end = to.min(from.saturating_add(size - 1));
         let blocks = end - from + 1;
-        match self.range(from, end).await {
+        let read = self.range(from, end).await;
+        // What another endpoint says that took its place meanwhile teaches nothing about this one.
+        let same = self.rpc.endpoint().is_ok_and(|now| Arc::ptr_eq(&now, &endpoint));
+        match read {
             Ok(found) => {
-                pieces().gave(blocks);
+                if same {
+                    endpoint.pieces().gave(blocks);
+                }
                 Ok(Some(found))
             }
-            Err(Failure::Refused(payload)) if pieces().refused(blocks, Instant::now()) => {
+            Err(Failure::Refused(payload)) if same && endpoint.pieces().refused(blocks, Instant::now()) => {
+                if endpoint.pieces().is_news() {
+                    info!(
+                        endpoint = endpoint.name(), blocks, %payload,
+                        "this RPC endpoint does not tell the logs of so many blocks at once: fewer are asked for from now on"
+                    );
+                }
                 debug!(blocks, %payload, "so many blocks are not told at once");
                 Ok(None)
             }
+            // Of another endpoint, which has its own bound.
+            Err(Failure::Refused(_)) if !same => Ok(None),
             Err(failure) => Err(failure),
         }
     }
 
-    /// Sends every confirmed event from block `from` on, until the receiver is gone, the node shuts down or the chain
-    /// is replaced by another.
-    pub(crate) async fn follow(self, from: u64, events: mpsc::Sender<EventAt>) {
-        let mut cursor = Cursor::new(from.max(self.deployment.block));
+    /// Sends every confirmed event from block `from` on, or behind the blocks `known`, until the receiver is gone, the
+    /// node shuts down or the chain is replaced by another.
+    pub(crate) async fn follow(self, from: u64, known: Vec<Mark>, events: mpsc::Sender<News>) {
+        let mut cursor = Cursor::new(from.max(self.deployment.block), known);
         let (mut heads, mut wait) = (Heads::new(self.rpc.clone()), WAIT.0);
         loop {
             let read = async { self.advance(&mut cursor, heads.next().await?, &events).await };
@@ -218,16 +226,17 @@ impl Reader {
     }
 
     /// Reads one range, if there is one to read below this head.
-    async fn advance(
-        &self,
-        cursor: &mut Cursor,
-        head: Head,
-        events: &mpsc::Sender<EventAt>,
-    ) -> Result<Progress, Trouble> {
+    async fn advance(&self, cursor: &mut Cursor, head: Head, events: &mpsc::Sender<News>) -> Result<Progress, Trouble> {
         let confirmed = head.number.saturating_sub(self.confirmations);
         if confirmed != cursor.next {
             self.find_anchor(cursor).await?;
         }
+        if let Some(from) = cursor.undone
+            && !self.tell(News::Undone { from }, events).await
+        {
+            return Ok(Progress::Gone);
+        }
+        cursor.undone = None;
         if confirmed < cursor.next {
             return Ok(Progress::Rest);
         }
@@ -244,16 +253,25 @@ impl Reader {
             }
         }
         for event in found {
-            if !cursor.is_new(&event) {
-                continue;
-            }
-            tokio::select! {
-                () = self.rpc.shutdown().cancelled() => return Ok(Progress::Gone),
-                sent = events.send(event) => if sent.is_err() { return Ok(Progress::Gone) },
+            if !self.tell(News::Event(Box::new(event)), events).await {
+                return Ok(Progress::Gone);
             }
         }
         cursor.moved_to(last.head);
-        Ok(if end < confirmed { Progress::More } else { Progress::Rest })
+        let until = News::Until(Mark { block: end, hash: last.head.hash });
+        Ok(match self.tell(until, events).await {
+            false => Progress::Gone,
+            true if end < confirmed => Progress::More,
+            true => Progress::Rest,
+        })
+    }
+
+    /// Tells the reader; whether it is there.
+    async fn tell(&self, news: News, events: &mpsc::Sender<News>) -> bool {
+        tokio::select! {
+            () = self.rpc.shutdown().cancelled() => false,
+            sent = events.send(news) => sent.is_ok(),
+        }
     }
 
     /// Goes back to the last block read that is canonical.
@@ -266,7 +284,7 @@ impl Reader {
                 None => {
                     // Behind us: an endpoint that lags, or one whose chain was cut or replaced.
                     self.same_chain().await?;
-                    return Err(Failure::Unavailable(format!("it lacks block {number}, which it gave before")).into());
+                    return Err(self.distrust(format!("it lacks block {number}, which was read before")).into());
                 }
             }
             if dropped == 0 {
@@ -276,20 +294,37 @@ impl Reader {
             dropped += 1;
         }
         if dropped > 0 {
-            warn!(
-                resumed = cursor.next,
-                confirmations = self.confirmations,
-                "a reorganisation reached confirmed blocks: raise --confirmations"
-            );
+            let (resumed, confirmations) = (cursor.next, self.confirmations);
+            if cursor.anchors.is_empty() {
+                warn!(
+                    resumed,
+                    confirmations, "a reorganisation is deeper than what is remembered of the chain: it is read anew"
+                );
+            } else {
+                warn!(resumed, confirmations, "a reorganisation reached confirmed blocks: raise --confirmations");
+            }
         }
         Ok(())
     }
 
     async fn same_chain(&self) -> Result<(), Trouble> {
         match head_of(&self.rpc, BlockNumberOrTag::Number(0)).await? {
-            Some(genesis) if genesis.hash != self.genesis => Err(Trouble::Replaced),
+            Some(genesis) if genesis.hash != self.genesis => {
+                if !self.rpc.has_others() {
+                    return Err(Trouble::Replaced);
+                }
+                Err(self.distrust("it serves another chain with the same id".into()).into())
+            }
             _ => Ok(()),
         }
+    }
+
+    /// Leaves the endpoint that is used for another, if there is one.
+    fn distrust(&self, reason: String) -> Failure {
+        if let Ok(endpoint) = self.rpc.endpoint() {
+            self.rpc.leave(&endpoint, &reason);
+        }
+        Failure::Unavailable(reason)
     }
 }
 
@@ -329,39 +364,26 @@ struct Cursor {
     halved: u32,
     /// Last blocks of the ranges read, oldest first.
     anchors: VecDeque<(u64, B256)>,
-    /// The last events delivered, oldest first.
-    delivered: VecDeque<EventAt>,
-    /// Those of blocks that are not canonical any more: a transaction mined again causes them again.
-    undone: Vec<EventAt>,
+    /// The first block that was read in vain, which the reader was not told yet.
+    undone: Option<u64>,
 }
 
 impl Cursor {
-    const fn new(start: u64) -> Self {
-        Self { start, next: start, halved: 0, anchors: VecDeque::new(), delivered: VecDeque::new(), undone: Vec::new() }
-    }
-
-    /// Notes an event; false if it was delivered before a reorganisation undid and repeated it.
-    fn is_new(&mut self, event: &EventAt) -> bool {
-        let same = |old: &EventAt| old.transaction == event.transaction && old.event == event.event;
-        let repeated = self.undone.iter().position(same).map(|position| self.undone.swap_remove(position));
-        self.delivered.push_back(event.clone());
-        if self.delivered.len() > REMEMBERED_EVENTS {
-            self.delivered.pop_front();
-        }
-        repeated.is_none()
+    fn new(start: u64, known: Vec<Mark>) -> Self {
+        let older = known.len().saturating_sub(REMEMBERED);
+        let anchors: VecDeque<_> = known.into_iter().skip(older).map(|mark| (mark.block, mark.hash)).collect();
+        let next = anchors.back().map_or(start, |(number, _)| number.saturating_add(1));
+        Self { start, next, halved: 0, anchors, undone: None }
     }
 
     /// Forgets the newest range.
     fn step_back(&mut self) {
         self.anchors.pop_back();
         self.next = self.anchors.back().map_or(self.start, |(number, _)| number + 1);
-        while self.delivered.back().is_some_and(|event| event.block >= self.next) {
-            self.undone.extend(self.delivered.pop_back());
-        }
-        self.undone.truncate(REMEMBERED_EVENTS);
+        self.undone = Some(self.next);
     }
 
-    /// Notes that everything up to this block is delivered.
+    /// Notes that everything up to this block is told.
     fn moved_to(&mut self, last: Head) {
         self.next = last.number + 1;
         self.halved = self.halved.saturating_sub(1);

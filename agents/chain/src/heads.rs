@@ -10,8 +10,10 @@ use alloy::providers::Provider;
 use alloy::rpc::types::Header;
 use futures::{FutureExt, Stream, StreamExt};
 use tensorlink_node::ports::chain::Head;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::endpoint::Endpoint;
 use crate::feed::{head_in, head_of};
 use crate::rpc::{Failure, Rpc};
 
@@ -33,6 +35,10 @@ pub(crate) async fn newest(rpc: &Rpc) -> Result<Head, Failure> {
 /// Where the newest blocks come from.
 pub(crate) struct Heads {
     rpc: Arc<Rpc>,
+    /// The endpoint that is followed.
+    endpoint: Option<Arc<Endpoint>>,
+    /// Tells when another one is used.
+    moves: watch::Receiver<usize>,
     /// The subscription.
     told: Option<Told>,
     /// The endpoint takes no subscriptions.
@@ -46,8 +52,8 @@ pub(crate) struct Heads {
 impl Heads {
     /// Nothing is asked for yet.
     pub(crate) fn new(rpc: Arc<Rpc>) -> Self {
-        let asks = !rpc.is_socket();
-        Self { rpc, told: None, asks, last: None, pace: Duration::ZERO }
+        let moves = rpc.moves();
+        Self { rpc, endpoint: None, moves, told: None, asks: false, last: None, pace: Duration::ZERO }
     }
 
     /// The next call returns the newest block even if it is the last one that was returned.
@@ -58,8 +64,14 @@ impl Heads {
     /// Waits for a head that is not the last one returned. May be dropped and called anew.
     pub(crate) async fn next(&mut self) -> Result<Head, Failure> {
         loop {
+            let endpoint = self.rpc.endpoint()?;
+            if self.endpoint.as_ref().is_none_or(|followed| !Arc::ptr_eq(followed, &endpoint)) {
+                (self.told, self.asks) = (None, !endpoint.is_socket());
+                self.endpoint = Some(endpoint.clone());
+                self.moves.mark_unchanged();
+            }
             if self.told.is_none() && !self.asks {
-                self.subscribe().await?;
+                self.subscribe(&endpoint).await?;
                 // What came before the subscription.
                 self.last = None;
             }
@@ -71,8 +83,13 @@ impl Heads {
         }
     }
 
-    async fn subscribe(&mut self) -> Result<(), Failure> {
-        match self.rpc.ask("subscription", |provider| async move { provider.subscribe_blocks().await }).await {
+    /// Of this endpoint and no other: not all of them tell of blocks.
+    async fn subscribe(&mut self, endpoint: &Endpoint) -> Result<(), Failure> {
+        match self
+            .rpc
+            .ask_of(endpoint, "subscription", |provider| async move { provider.subscribe_blocks().await })
+            .await
+        {
             Ok(subscription) => self.told = Some(Box::pin(subscription.into_stream())),
             Err(Failure::Refused(_)) => self.asks = true,
             Err(failure) => return Err(failure),
@@ -88,6 +105,8 @@ impl Heads {
         };
         let header = tokio::select! {
             header = told.next() => header,
+            // Looked at before the next wait, by which time another endpoint is followed.
+            Ok(()) = self.moves.changed() => return newest(&self.rpc).await,
             paused = self.rpc.pause((self.pace * LOOKS_A_BLOCK).clamp(DOUBT.0, DOUBT.1)) => {
                 paused?;
                 return newest(&self.rpc).await;
@@ -123,9 +142,13 @@ mod tests {
 
     use super::*;
 
+    fn rpc(url: &str) -> Arc<Rpc> {
+        Arc::new(Rpc::new(&[url.to_owned()], 1, Duration::from_secs(1), CancellationToken::new()))
+    }
+
     /// What is learned from `count` blocks at once every `every`.
     fn learned(every: Duration, count: u64) -> Duration {
-        let mut heads = Heads::new(Arc::new(Rpc::new("http://127.0.0.1:1", CancellationToken::new())));
+        let mut heads = Heads::new(rpc("http://127.0.0.1:1"));
         let start = Instant::now();
         for step in 0..20 {
             let head = Head { number: u64::from(step) * count, hash: B256::ZERO, timestamp: 0 };
@@ -143,7 +166,7 @@ mod tests {
     #[tokio::test]
     async fn an_endpoint_that_is_not_there_is_a_failure_each_time() {
         for url in ["http://127.0.0.1:1", "ws://127.0.0.1:1"] {
-            let mut heads = Heads::new(Arc::new(Rpc::new(url, CancellationToken::new())));
+            let mut heads = Heads::new(rpc(url));
             assert!(matches!(heads.next().await, Err(Failure::Unavailable(_))), "{url}");
         }
     }

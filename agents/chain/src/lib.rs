@@ -8,13 +8,18 @@
 //! | [`keystore`] | the node's key in an encrypted file |
 //! | [`revert`] | custom errors by name |
 //! | [`verifier`] | the compiled `StepVerifier` in our process |
-//! | `rpc` | the endpoint: time limits, retries, reconnection |
+//! | `rpc` | the endpoints: retries, and which of them is asked |
+//! | `endpoint` | one endpoint: its connection, time limits, how it stands |
 //! | [`calls`] | calls as transactions; proofs back from them |
 //! | [`event`] | logs as events |
-//! | `feed` | confirmed events in order, each once |
+//! | `feed` | confirmed events in order, and what a reorganisation undoes of them |
+//! | `once` | the same for who cannot take anything back |
 //! | `allowance` | what must come before a call |
 //! | `challenge` | moves and events of challenges |
-//! | `sender` | nonces, fees, receipts |
+//! | `sender` | one call from its nonce to its receipt |
+//! | `attempt` | a transaction under way; nonces that are taken |
+//! | `way` | fees that rise, and what stands in the way of a transaction |
+//! | `limits` | what transactions may cost |
 //! | `views` | views of the contracts |
 //! | `evm` | calls on the newest state, executed here |
 //! | `convert` | one ABI shape, two Rust types |
@@ -42,17 +47,21 @@
 //! ```
 
 mod allowance;
+mod attempt;
 pub mod calls;
 pub mod chain;
 mod challenge;
 mod convert;
 pub mod deployment;
+mod endpoint;
 pub mod event;
 mod evm;
 mod feed;
 mod heads;
 pub mod keystore;
+mod limits;
 pub mod local;
+mod once;
 mod pieces;
 pub mod revert;
 mod rpc;
@@ -60,10 +69,12 @@ mod seed;
 mod sender;
 pub mod verifier;
 mod views;
+mod way;
 
 pub use chain::{AlloyChain, Config};
 pub use deployment::{DeploymentError, read_deployment, write_deployment};
 pub use keystore::KeystoreError;
+pub use limits::Limits;
 pub use local::{LocalChain, LocalError};
 pub use revert::Revert;
 pub use sender::Pace;

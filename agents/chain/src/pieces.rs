@@ -17,6 +17,8 @@ pub(crate) struct Pieces {
     given: u64,
     /// Least blocks that were refused, and when.
     refused: Option<(u64, Instant)>,
+    /// Whether it was said that there is a bound.
+    said: bool,
 }
 
 impl Pieces {
@@ -36,6 +38,11 @@ impl Pieces {
     pub(crate) fn gave(&mut self, blocks: u64) {
         let below = self.refused.map_or(MOST, |(refused, _)| refused.saturating_sub(1));
         self.given = self.given.max(blocks.min(below));
+    }
+
+    /// Whether that there is a bound was not said yet; it is said now.
+    pub(crate) const fn is_news(&mut self) -> bool {
+        !std::mem::replace(&mut self.said, true)
     }
 
     /// So many blocks were refused; whether fewer may be given.
@@ -99,6 +106,7 @@ mod tests {
         let (_, refusals) = read(&mut pieces, 10 * MOST, 3, now);
         assert!(refusals <= 12, "{refusals}");
         assert_eq!(pieces.size(now), 3);
+        assert!(pieces.is_news() && !pieces.is_news(), "said once");
         assert!(!pieces.refused(1, now), "no fewer than one");
         assert_eq!(pieces.size(now), 3);
     }

@@ -40,9 +40,17 @@ pub struct Common {
     /// of `tensorlink localnet`].
     #[arg(long, global = true, env = "TENSORLINK_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Ethereum endpoint, ws:// or http:// [default: ws://127.0.0.1:8545].
-    #[arg(long, global = true, env = "TENSORLINK_RPC", value_name = "URL")]
-    pub rpc: Option<String>,
+    /// Ethereum endpoint, ws:// or http:// [default: ws://127.0.0.1:8545]. Repeatable: the next one is
+    /// asked where one fails, lags behind or is of another chain.
+    #[arg(long, global = true, env = "TENSORLINK_RPC", value_delimiter = ',', value_name = "URL")]
+    pub rpc: Vec<String>,
+    /// Most that is offered for a unit of gas, gwei [default: 1000]. What costs more waits.
+    #[arg(long, global = true, env = "TENSORLINK_MAX_FEE", value_name = "GWEI")]
+    pub max_fee: Option<u64>,
+    /// Most that is paid for gas in 24 hours, ETH [default: no bound]. What averts a loss is sent all the
+    /// same, such as claims and answers to challenges; the rest waits.
+    #[arg(long, global = true, env = "TENSORLINK_GAS_BUDGET", value_name = "ETH")]
+    pub gas_budget: Option<String>,
     /// File with the contracts' addresses, as the deploy script writes it.
     #[arg(long, global = true, env = "TENSORLINK_DEPLOYMENT", value_name = "FILE")]
     pub deployment: Option<PathBuf>,

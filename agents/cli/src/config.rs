@@ -3,11 +3,16 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
+use tensorlink_chain::Limits;
 
+use crate::amount::parse_amount;
 use crate::args::Common;
 
+/// What was paid for gas, in the data folder.
+const GAS: &str = "gas.json";
+const GWEI: u128 = 1_000_000_000;
 const HOME: &str = "TENSORLINK_HOME";
 /// Of the file in the user's folder, and in that of the local network.
 pub(crate) const NAME: &str = "config.toml";
@@ -18,7 +23,9 @@ pub(crate) const LOCALNET: &str = "localnet";
 #[derive(Clone, Deserialize, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct File {
-    rpc: Option<String>,
+    rpc: Option<Urls>,
+    max_fee: Option<u64>,
+    gas_budget: Option<String>,
     deployment: Option<PathBuf>,
     data_dir: Option<PathBuf>,
     keystore: Option<PathBuf>,
@@ -37,6 +44,23 @@ pub struct File {
     /// What validators are run with.
     #[serde(default)]
     pub validator: ValidatorFile,
+}
+
+/// One URL, or several in a list.
+#[derive(Clone, Deserialize, Debug)]
+#[serde(untagged)]
+enum Urls {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl Urls {
+    fn list(&self) -> Vec<String> {
+        match self {
+            Self::One(url) => vec![url.clone()],
+            Self::Several(urls) => urls.clone(),
+        }
+    }
 }
 
 /// `[worker]` of the configuration file.
@@ -66,8 +90,10 @@ pub struct ValidatorFile {
 /// What all commands need to know.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Ethereum endpoint, `ws://` or `http://`.
-    pub rpc: String,
+    /// Ethereum endpoints, `ws://` or `http://`, in the order in which they are asked; one at least.
+    pub rpc: Vec<String>,
+    /// What transactions may cost.
+    pub gas: Limits,
     /// File with the contracts' addresses.
     pub deployment: PathBuf,
     /// Folder for what must outlive a restart.
@@ -126,10 +152,16 @@ impl Config {
             ([], None) => default.iter().map(|s| (*s).to_owned()).collect(),
             (values, _) => values.to_vec(),
         };
+        let rpc = list(&common.rpc, &file.rpc.as_ref().map(Urls::list), &["ws://127.0.0.1:8545"]);
+        ensure!(!rpc.is_empty(), "`rpc` is an empty list: name an Ethereum endpoint in it, or leave it out");
+        let data_dir = or(&common.data_dir, &file.data_dir).unwrap_or_else(|| ".tensorlink".into());
+        let budget = common.gas_budget.as_ref().or(file.gas_budget.as_ref());
+        let gas = limits(common.max_fee.or(file.max_fee), budget.map(String::as_str), &data_dir)?;
         Ok(Self {
-            rpc: common.rpc.clone().or_else(|| file.rpc.clone()).unwrap_or_else(|| "ws://127.0.0.1:8545".into()),
+            rpc,
+            gas,
             deployment: or(&common.deployment, &file.deployment).unwrap_or_else(|| "deploy/31337.toml".into()),
-            data_dir: or(&common.data_dir, &file.data_dir).unwrap_or_else(|| ".tensorlink".into()),
+            data_dir,
             keystore: or(&common.keystore, &file.keystore),
             password_file: file.password_file.clone(),
             listen: list(
@@ -148,6 +180,17 @@ impl Config {
     }
 }
 
+/// What transactions may cost: gwei for a unit of gas, ETH a day.
+fn limits(max_fee: Option<u64>, budget: Option<&str>, data_dir: &Path) -> Result<Limits> {
+    let mut limits = Limits { ledger: Some(data_dir.join(GAS)), ..Limits::default() };
+    if let Some(gwei) = max_fee {
+        ensure!(gwei > 0, "--max-fee is 0: no transaction could be sent; name the most gwei for a unit of gas");
+        limits.max_fee = u128::from(gwei) * GWEI;
+    }
+    limits.daily = budget.map(parse_amount).transpose().context("--gas-budget is ETH a day, such as 0.05")?;
+    Ok(limits)
+}
+
 fn read(path: &Path) -> Result<File> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     toml::from_str(&text).with_context(|| format!("{} is not a valid configuration", path.display()))
@@ -155,6 +198,8 @@ fn read(path: &Path) -> Result<File> {
 
 #[cfg(test)]
 mod tests {
+    use tensorlink_types::U256;
+
     use super::*;
 
     fn load(text: &str, change: impl FnOnce(&mut Common)) -> Result<Config> {
@@ -169,9 +214,35 @@ mod tests {
     #[test]
     fn a_flag_beats_the_file() {
         let text = "rpc = \"ws://file\"\nlisten = [\"/ip4/1.2.3.4/tcp/1\"]";
-        assert_eq!(load(text, |_| ()).unwrap().rpc, "ws://file");
-        let config = load(text, |common| common.rpc = Some("ws://flag".into())).unwrap();
-        assert_eq!((config.rpc.as_str(), config.listen.len()), ("ws://flag", 1));
+        assert_eq!(load(text, |_| ()).unwrap().rpc, ["ws://file"]);
+        let config = load(text, |common| common.rpc = vec!["ws://flag".into()]).unwrap();
+        assert_eq!((config.rpc, config.listen.len()), (vec!["ws://flag".to_owned()], 1));
+    }
+
+    #[test]
+    fn several_endpoints_are_asked_in_the_order_in_which_they_are_named() {
+        let text = "rpc = [\"wss://own\", \"https://other\"]";
+        assert_eq!(load(text, |_| ()).unwrap().rpc, ["wss://own", "https://other"]);
+        assert_eq!(load(text, |common| common.rpc = vec!["ws://flag".into()]).unwrap().rpc, ["ws://flag"]);
+        let error = load("rpc = []", |_| ()).unwrap_err();
+        assert!(format!("{error:#}").contains("rpc"), "{error:#}");
+        assert!(load("rpc = 8545", |_| ()).is_err());
+    }
+
+    #[test]
+    fn gas_has_a_cap_in_gwei_and_a_budget_in_eth() {
+        let none = load("", |_| ()).unwrap().gas;
+        assert_eq!((none.max_fee, none.daily), (Limits::default().max_fee, None));
+        let text = "max_fee = 200\ngas_budget = \"0.05\"\ndata_dir = \"d\"";
+        let gas = load(text, |_| ()).unwrap().gas;
+        let budget = |milli: u64| Some(U256::from(milli) * U256::from(10).pow(U256::from(15)));
+        assert_eq!((gas.max_fee, gas.daily, gas.ledger), (200 * GWEI, budget(50), Some("d/gas.json".into())));
+        let gas = load(text, |common| (common.max_fee, common.gas_budget) = (Some(30), Some("1".into()))).unwrap().gas;
+        assert_eq!((gas.max_fee, gas.daily), (30 * GWEI, budget(1_000)));
+        for wrong in ["max_fee = 0", "gas_budget = \"-1\"", "gas_budget = \"much\""] {
+            let error = format!("{:#}", load(wrong, |_| ()).unwrap_err());
+            assert!(error.contains("--max-fee") || error.contains("--gas-budget"), "{error}");
+        }
     }
 
     #[test]
@@ -183,18 +254,18 @@ mod tests {
         let local = home.path().join(LOCALNET).join(NAME);
         std::fs::write(&local, "rpc = \"ws://localnet\"").unwrap();
         let config = load(&Common::default());
-        assert_eq!((config.rpc.as_str(), config.source), ("ws://localnet", Some(local)));
+        assert_eq!((config.rpc, config.source), (vec!["ws://localnet".to_owned()], Some(local)));
         let own = home.path().join(NAME);
         std::fs::write(&own, "rpc = \"ws://own\"\npassword_file = \"p\"").unwrap();
         let config = load(&Common::default());
-        assert_eq!((config.rpc.as_str(), config.source), ("ws://own", Some(own)));
+        assert_eq!((config.rpc, config.source), (vec!["ws://own".to_owned()], Some(own)));
         assert_eq!(config.password_file, Some("p".into()));
         let named = home.path().join("node.toml");
         std::fs::write(&named, "rpc = \"ws://named\"").unwrap();
         let common = Common { config: Some(named.clone()), ..Common::default() };
-        assert_eq!((load(&common).rpc.as_str(), load(&common).source), ("ws://named", Some(named)));
-        let common = Common { rpc: Some("ws://flag".into()), ..common };
-        assert_eq!(load(&common).rpc, "ws://flag");
+        assert_eq!((load(&common).rpc, load(&common).source), (vec!["ws://named".to_owned()], Some(named)));
+        let common = Common { rpc: vec!["ws://flag".into()], ..common };
+        assert_eq!(load(&common).rpc, ["ws://flag"]);
         assert_eq!(Config::load_at(&Common::default(), None).unwrap().source, None);
     }
 

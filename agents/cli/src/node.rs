@@ -58,9 +58,10 @@ async fn connect(
 ) -> Result<(Identity, Arc<AlloyChain>)> {
     let deployment = tensorlink_chain::read_deployment(&config.deployment)?;
     let chain = AlloyChain::connect(tensorlink_chain::Config {
-        rpc_url: config.rpc.clone(),
+        rpc_urls: config.rpc.clone(),
         deployment,
         confirmations: config.confirmations,
+        limits: config.gas.clone(),
         identity: identity.clone(),
         shutdown: shutdown.clone(),
     })

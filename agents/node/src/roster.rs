@@ -41,6 +41,11 @@ impl Roster {
         Self { own, inner: RwLock::default() }
     }
 
+    /// Forgets everything: a reorganisation has undone some of it, and all events are told anew.
+    pub fn forget(&self) {
+        *self.inner.write().unwrap_or_else(PoisonError::into_inner) = Inner::default();
+    }
+
     /// Takes in a confirmed event.
     pub fn apply(&self, event: &Event) {
         let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
@@ -173,6 +178,30 @@ mod tests {
         accept(&roster, 2, &[OWN]);
         settle(&roster, 2);
         assert!(roster.allows(USER, Protocol::Rpc) && roster.members(JobId(2)).is_some());
+    }
+
+    #[test]
+    fn what_was_undone_is_not_known_any_more() {
+        let roster = Roster::new(OWN);
+        accept(&roster, 1, &[OWN, OTHER]);
+        settle(&roster, 1);
+        let staked = Event::Staked { account: OTHER, role: Role::Worker, amount: U256::from(10) };
+        roster.apply(&staked);
+        roster.forget();
+        assert!(roster.members(JobId(1)).is_none() && !roster.is_staked(OTHER, Role::Worker));
+        // Told anew, each counts once.
+        roster.apply(&staked);
+        let part = U256::ZERO;
+        roster.apply(&Event::Slashed {
+            account: OTHER,
+            amount: U256::from(10),
+            bounty: part,
+            harm: part,
+            burned: part,
+        });
+        assert!(!roster.is_staked(OTHER, Role::Worker));
+        accept(&roster, 1, &[OWN, OTHER]);
+        assert!(roster.allows(OTHER, Protocol::Tensor), "its settlement was undone");
     }
 
     #[test]

@@ -18,7 +18,7 @@ use tensorlink_proof::commit::verify_signer;
 use tensorlink_types::abi::{Claim, Holder, JobKind, Offer};
 use tensorlink_types::{Address, Bytes, JobId, Lane};
 use thiserror::Error;
-use tokio::sync::{broadcast, watch};
+use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::hire::{Candidate, Market, TooFew, Wanted};
@@ -154,10 +154,18 @@ impl User {
                             if let Err(error) = listener.keeper.apply(&event.event, |_| false).await {
                                 tracing::error!(%error, "the record of kept states cannot be written");
                             }
-                            told.send_modify(|events| events.push(event));
+                            told.send_modify(|events| {
+                                // Told anew after a reorganisation: what it left is there.
+                                if events.last().is_none_or(|last| last.place() < event.place()) {
+                                    events.push(event);
+                                }
+                            });
                         }
-                        // Dropping the sender tells whoever watches.
-                        None => return,
+                        None => match listener.begin_anew(&told).await {
+                            Some(anew) if !shutdown.is_cancelled() => chain_events = anew,
+                            // Dropping the sender tells whoever watches.
+                            _ => return,
+                        },
                     },
                     Some((peer, bytes)) = adverts.recv() => {
                         listener.note(peer);
@@ -184,6 +192,24 @@ impl User {
     /// When a worker said something to its peers last that came here, seconds of this machine's clock.
     pub fn last_message(&self, worker: Address) -> Option<u64> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner).get(&worker).copied()
+    }
+
+    /// The events anew, from the first on, where they have ended because a reorganisation has undone some; those are
+    /// taken back.
+    async fn begin_anew(&self, told: &watch::Sender<Vec<EventAt>>) -> Option<mpsc::Receiver<EventAt>> {
+        let chain = &self.ports.chain;
+        let ChainError::Undone { from } = chain.ended() else { return None };
+        tracing::warn!(from, "a reorganisation has undone what was confirmed: it is taken back");
+        let anew = match chain.events(chain.deployment().block).await {
+            Ok(anew) => anew,
+            Err(error) => {
+                tracing::error!(%error, "the chain cannot be followed any more");
+                return None;
+            }
+        };
+        told.send_modify(|events| events.retain(|at| at.block < from));
+        self.roster.forget();
+        Some(anew)
     }
 
     fn hear_advert(&self, peer: Address, bytes: &[u8]) {

@@ -134,7 +134,7 @@ where
                 }
                 // What waits for a place keeps nobody from hearing of accusations.
                 event = events.recv(), if queue.has_room() => {
-                    let Some(event) = event else { break if shutdown.is_cancelled() { Ok(()) } else { Err(ChainError::Ended) } };
+                    let Some(event) = event else { break if shutdown.is_cancelled() { Ok(()) } else { Err(chain.ended()) } };
                     let tasks = self.take_in(event, &mut known, &draws)?;
                     let is_done = |task: &Task| matches!(task, Task::Claim(t) if done.claims.contains(&t.id));
                     tasks.into_iter().filter(|task| !is_done(task)).for_each(|task| queue.push(task));

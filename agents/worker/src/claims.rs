@@ -21,6 +21,8 @@ use crate::sealing::Sealer;
 const PERIOD: Duration = Duration::from_millis(1000);
 /// Wait after the chain failed us.
 const BACK_OFF: Duration = Duration::from_secs(3);
+/// Wait while the day's budget for gas is used up.
+const HELD_BACK: Duration = Duration::from_secs(60);
 /// Claims finalised by one transaction.
 const BATCH: usize = 16;
 /// Claims committed before those that can be final are looked after: however many queue, nobody waits for its pay.
@@ -93,6 +95,11 @@ pub async fn run(by: Claimant, log: Arc<LaneLog>, stop: CancellationToken) -> Re
             Ok(Outlook::Now) => Duration::ZERO,
             Ok(Outlook::Later) => PERIOD,
             Err(Failure::Final(error)) => return Err(error),
+            // Said where it is held back; claims themselves are made all the same.
+            Err(Failure::Chain(error @ ChainError::OverBudget { .. })) => {
+                tracing::debug!(lane = %log.get().lane, %error, "finality waits");
+                HELD_BACK
+            }
             Err(Failure::Chain(error)) => {
                 tracing::warn!(lane = %log.get().lane, %error, "claims wait for the chain");
                 BACK_OFF
@@ -148,10 +155,10 @@ async fn advance(by: &Claimant, log: &LaneLog, refused: &mut Option<(String, Str
         close(chain, &job).await?;
     }
     if job.replicas > 1 && matches!(job.state, JobState::Running | JobState::Closing) {
-        forget_undone(chain, log).await?;
+        forget_undone(chain, log, view.finalized).await?;
         Sealer { by, log }.advance(&job).await?;
     } else if job.state == JobState::Running && !late {
-        forget_undone(chain, log).await?;
+        forget_undone(chain, log, view.finalized).await?;
         for _ in 0..COMMITS {
             queues = commit_next(chain, log).await?;
             if !queues {
@@ -178,23 +185,27 @@ pub(crate) async fn close(chain: &dyn Chain, job: &JobView) -> Result<(), ChainE
     Ok(())
 }
 
-/// A reorganisation may have undone a block whose receipt we saw. If the chain holds nothing for the first claim that
-/// is not confirmed, it and those after it are committed again.
-async fn forget_undone(chain: &dyn Chain, log: &LaneLog) -> Result<(), Failure> {
+/// A reorganisation may have undone a block whose receipt we saw, or that was confirmed: no depth is too deep. Claims
+/// follow each other, so if the chain has the last one, it has all; else those that it lacks are made again.
+async fn forget_undone(chain: &dyn Chain, log: &LaneLog, finalized: u32) -> Result<(), Failure> {
     let record = log.get();
-    let open = |interval: &Interval| interval.committed_at.is_some() && !interval.confirmed;
-    let Some(first) = record.intervals.iter().find(|(_, interval)| open(interval)).map(|(number, _)| *number) else {
-        return Ok(());
-    };
-    if chain.is_committed(record.lane, first).await? {
+    let made = || record.intervals.range(finalized..).filter(|(_, interval)| interval.committed_at.is_some());
+    let Some((last, _)) = made().next_back() else { return Ok(()) };
+    if chain.is_committed(record.lane, *last).await? {
         return Ok(());
     }
-    tracing::warn!(lane = %record.lane, interval = first, "a reorganisation undid the claim; it is made again");
-    log.update(|record| {
-        for (_, interval) in record.intervals.range_mut(first..).filter(|(_, interval)| !interval.confirmed) {
-            interval.committed_at = None;
+    for (&first, _) in made() {
+        if chain.is_committed(record.lane, first).await? {
+            continue;
         }
-    })?;
+        tracing::warn!(lane = %record.lane, interval = first, "a reorganisation undid the claim; it is made again");
+        log.update(|record| {
+            for (_, interval) in record.intervals.range_mut(first..) {
+                (interval.committed_at, interval.confirmed) = (None, false);
+            }
+        })?;
+        break;
+    }
     Ok(())
 }
 

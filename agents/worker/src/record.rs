@@ -5,7 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use tensorlink_node::journal::JournalError;
-use tensorlink_node::{Journal, custody};
+use tensorlink_node::ports::chain::JobState;
+use tensorlink_node::{Journal, Ports, custody};
 use tensorlink_proof::commit::SenderSignatures;
 use tensorlink_types::abi::{BoundaryLogs, Claim, ClaimLink, Holder};
 use tensorlink_types::{Address, Lane, Lineage};
@@ -120,6 +121,26 @@ pub fn needs_file(journal: &Journal, cid: &str) -> Result<bool, JournalError> {
     Ok(LaneLog::open_all(journal)?.iter().any(|log| log.needs(cid)) || custody::keeps(journal, cid)?)
 }
 
+/// Forgets what events have told of lanes of jobs that are not settled, as the chain now is.
+///
+/// # Errors
+/// When the journal cannot be read or written.
+pub(crate) async fn take_back(ports: &Ports) -> Result<(), JournalError> {
+    for log in LaneLog::open_all(&ports.journal)? {
+        let settled = match ports.chain.job(log.get().lane.job).await {
+            Ok(job) => job.is_some_and(|job| job.state == JobState::Settled),
+            Err(error) => {
+                tracing::warn!(lane = %log.get().lane, %error, "it is not known whether the job is settled");
+                false
+            }
+        };
+        if !settled {
+            log.update(LaneRecord::take_back)?;
+        }
+    }
+    Ok(())
+}
+
 fn file_name(lane: Lane) -> String {
     format!("lane-{}-{}-{}", lane.job, lane.stage, lane.replica)
 }
@@ -221,6 +242,16 @@ impl LaneRecord {
             keeper_failed: false,
             barred_from: None,
             over: false,
+        }
+    }
+
+    /// Forgets what events have told, which a reorganisation has undone in part: they are told anew. What this node
+    /// computed and signed stays.
+    pub fn take_back(&mut self) {
+        (self.lineage, self.closing, self.barred_from, self.over) = (None, false, None, false);
+        self.rounds.clear();
+        for interval in self.intervals.values_mut() {
+            interval.confirmed = false;
         }
     }
 

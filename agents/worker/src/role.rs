@@ -32,13 +32,15 @@ use crate::lane::LaneTask;
 use crate::lost::{Lost, QUIET};
 use crate::promises::Promises;
 use crate::quote::fetch;
-use crate::record::{LaneLog, LaneRecord};
+use crate::record::{self, LaneLog, LaneRecord};
 use crate::sealing;
 use crate::serving::{Book, ServingLane};
 use crate::withheld::Withheld;
 
 /// Time between two adverts.
 const ADVERT: Duration = Duration::from_secs(2);
+/// How long tasks may take to end: in all, and where everything begins anew, which waits for all of them.
+const END: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
 /// Wait after the chain failed us.
 pub(crate) const BACK_OFF: Duration = Duration::from_secs(3);
 
@@ -128,6 +130,8 @@ where
     /// # Errors
     /// [`WorkerError`] when the worker cannot start or its disk fails.
     pub async fn run(context: Arc<Context<E>>, shutdown: CancellationToken) -> Result<(), WorkerError> {
+        // Ended here, too, where what follows is not the end of all: this worker begins anew.
+        let shutdown = shutdown.child_token();
         let engine = (context.engine)()?.describe();
         tracing::info!(address = %context.ports.identity.address(), %engine, "worker starts");
         let requests = context.ports.net.serve(Protocol::Rpc).await?;
@@ -166,7 +170,7 @@ where
                 event = events.recv() => match event {
                     Some(event) => worker.clone().take_in(event).await?,
                     None if shutdown.is_cancelled() => break Ok(()),
-                    None => break Err(ChainError::Ended),
+                    None => break Err(worker.context.ports.chain.ended()),
                 },
                 () = worker.context.ports.clock.sleep(QUIET), if worker.lost.waits() => worker.lost.tell(),
             }
@@ -174,7 +178,16 @@ where
         worker.shutdown.cancel();
         worker.tasks.close();
         // Blocking work ends at its next boundary tensor; the interval it was in will be repeated.
-        let _ = tokio::time::timeout(Duration::from_secs(5), worker.tasks.wait()).await;
+        let anew = matches!(ended, Err(ChainError::Undone { .. }));
+        let patience = if anew { END.1 } else { END.0 };
+        let stopped = tokio::time::timeout(patience, worker.tasks.wait()).await.is_ok();
+        if anew {
+            record::take_back(&worker.context.ports).await?;
+            if !stopped {
+                // What still runs would write to records that the next run has open.
+                return Err(ChainError::Ended.into());
+            }
+        }
         Ok(ended?)
     }
 

@@ -34,6 +34,10 @@ pub struct Crooked<T>(pub Arc<dyn Chain>, pub Arc<T>);
 
 #[async_trait]
 impl<T: Twist> Chain for Crooked<T> {
+    fn ended(&self) -> ChainError {
+        self.0.ended()
+    }
+
     fn account(&self) -> Address {
         self.0.account()
     }

@@ -3,10 +3,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tensorlink_node::ports::chain::{Event, EventAt, Role};
+use tensorlink_node::ports::chain::{Event, EventAt, Mark, News, Role};
 use tensorlink_node::ports::{Call, Chain};
 use tensorlink_proof::commit::digest::record_hash;
 use tensorlink_types::JobKey;
+use tokio::sync::mpsc;
 
 use crate::proxy::{Proxy, Wire};
 use crate::world::{OTHER, USER, WORKER, World, claim, commit_first, first_link, link, nothing, sno, take};
@@ -89,6 +90,77 @@ async fn a_reorganisation_deeper_than_the_depth_is_survived() {
     let told = take(&mut events, 1).await;
     assert!(matches!(&told[0].event, Event::ClaimCommitted { claim, .. } if *claim == other));
     nothing(&mut events).await;
+}
+
+/// The next news, which must come within seconds, without events of others.
+async fn next(news: &mut mpsc::Receiver<News>) -> News {
+    tokio::time::timeout(Duration::from_secs(20), news.recv()).await.expect("there is no news").expect("the feed ended")
+}
+
+/// What is told up to a block that is read to its end.
+async fn until(news: &mut mpsc::Receiver<News>, block: u64) -> (Vec<EventAt>, Vec<Mark>) {
+    let (mut events, mut marks) = (Vec::new(), Vec::new());
+    while marks.last().is_none_or(|last: &Mark| last.block < block) {
+        match next(news).await {
+            News::Event(event) => events.push(*event),
+            News::Until(mark) => marks.push(mark),
+            News::Undone { from } => panic!("nothing was undone, and yet all from {from} on"),
+        }
+    }
+    (events, marks)
+}
+
+async fn undone_at(depth: u64) {
+    let world = World::new().await;
+    let worker = world.chain(WORKER).await;
+    let stake = |amount| Call::Stake { role: Role::Worker, amount: sno(amount) };
+    worker.send(stake("1")).await.unwrap();
+    world.mine(8).await;
+    let head = worker.head().await.unwrap().number;
+    let mut news = worker.follow(Vec::new()).await.unwrap();
+    let (told, mut known) = until(&mut news, head).await;
+    assert_eq!(told.len(), 1);
+    let undone = worker.send(stake("2")).await.unwrap();
+    let (told, marks) = until(&mut news, undone.block).await;
+    assert_eq!(told.len(), 1);
+    known.extend(marks);
+    if depth > 1 {
+        world.mine(depth - 1).await;
+        known.extend(until(&mut news, undone.block + depth - 1).await.1);
+    }
+    world.reorg(depth).await;
+    // Who listens hears of it, and so does who comes back.
+    for mut news in [news, worker.follow(known.clone()).await.unwrap()] {
+        let News::Undone { from } = next(&mut news).await else { panic!("it is not told at {depth}") };
+        assert!(from <= undone.block && from > told[0].block.saturating_sub(9), "{depth}: {from}");
+        let (again, _) = until(&mut news, undone.block + depth - 1).await;
+        assert!(again.iter().all(|at| at.transaction != undone.transaction), "{depth}: {again:?}");
+    }
+    // Nobody repeats what is known and still there.
+    let first = known.iter().position(|mark| mark.block >= undone.block).unwrap();
+    let mut news = worker.follow(known[..first].to_vec()).await.unwrap();
+    let (told, _) = until(&mut news, undone.block + depth - 1).await;
+    assert!(told.is_empty(), "{told:?}");
+}
+
+#[tokio::test]
+async fn what_a_reorganisation_undoes_is_told_at_any_depth() {
+    for depth in [1, 4, 64] {
+        Box::pin(undone_at(depth)).await;
+    }
+}
+
+/// Of blocks that are known, none is on the chain: the reader is told everything anew.
+#[tokio::test]
+async fn a_reorganisation_deeper_than_what_is_known_is_told_from_the_first_block_on() {
+    let world = World::new().await;
+    let worker = world.chain(WORKER).await;
+    let staked = worker.send(Call::Stake { role: Role::Worker, amount: sno("1") }).await.unwrap();
+    let lost = Mark { block: staked.block, hash: tensorlink_types::B256::repeat_byte(9) };
+    let mut news = worker.follow(vec![lost]).await.unwrap();
+    assert_eq!(next(&mut news).await, News::Undone { from: worker.deployment().block });
+    let (told, _) = until(&mut news, staked.block).await;
+    assert_eq!(told.len(), 1);
 }
 
 async fn survives_an_outage(scheme: &str) {

@@ -4,6 +4,7 @@ mod clock;
 mod congestion;
 mod endpoint;
 mod events;
+mod failover;
 mod hostile;
 mod proxy;
 mod sending;

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use tokio::io::{AsyncWriteExt, copy_bidirectional};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
@@ -15,6 +15,9 @@ pub(crate) enum Wire {
     Cut,
     /// They are answered by nonsense.
     Noise,
+    /// To this endpoint, up to the first transaction that is sent: it arrives, and its answer does not. From then on as
+    /// [`Wire::Cut`].
+    Swallows(SocketAddr),
 }
 
 pub(crate) struct Proxy {
@@ -27,12 +30,26 @@ impl Proxy {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let (wire, seen) = watch::channel(wire);
+        let control = wire.clone();
         tokio::spawn(async move {
             while let Ok((near, _)) = listener.accept().await {
-                tokio::spawn(carry(near, seen.clone()));
+                tokio::spawn(carry(near, seen.clone(), control.clone()));
             }
         });
         Self { port, wire }
+    }
+
+    pub(crate) fn http(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    pub(crate) fn ws(&self) -> String {
+        format!("ws://127.0.0.1:{}", self.port)
+    }
+
+    /// Whether it was left alone by [`Wire::Swallows`].
+    pub(crate) fn is_cut(&self) -> bool {
+        *self.wire.borrow() == Wire::Cut
     }
 
     /// Ends all connections; new ones lead to `wire`.
@@ -41,7 +58,7 @@ impl Proxy {
     }
 }
 
-async fn carry(mut near: TcpStream, mut wire: watch::Receiver<Wire>) {
+async fn carry(mut near: TcpStream, mut wire: watch::Receiver<Wire>, control: watch::Sender<Wire>) {
     let now = *wire.borrow_and_update();
     match now {
         Wire::Cut => {}
@@ -54,6 +71,34 @@ async fn carry(mut near: TcpStream, mut wire: watch::Receiver<Wire>) {
                 _ = copy_bidirectional(&mut near, &mut far) => {}
                 _ = wire.changed() => {}
             }
+        }
+        Wire::Swallows(address) => {
+            let Ok(far) = TcpStream::connect(address).await else { return };
+            tokio::select! {
+                () = swallow(near, far, control) => {}
+                _ = wire.changed() => {}
+            }
+        }
+    }
+}
+
+/// Carries both ways until a transaction is sent, of which only the way there is carried.
+async fn swallow(near: TcpStream, far: TcpStream, control: watch::Sender<Wire>) {
+    let ((mut near_read, mut near_write), (mut far_read, mut far_write)) = (near.into_split(), far.into_split());
+    let back = tokio::spawn(async move { tokio::io::copy(&mut far_read, &mut near_write).await });
+    let mut part = vec![0; 1 << 20];
+    while let Ok(size @ 1..) = near_read.read(&mut part).await {
+        let sends = String::from_utf8_lossy(&part[..size]).contains("eth_sendRawTransaction");
+        if sends {
+            back.abort();
+        }
+        if far_write.write_all(&part[..size]).await.is_err() || sends {
+            if sends {
+                // It is taken before the wire ends.
+                tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+                control.send_replace(Wire::Cut);
+            }
+            return;
         }
     }
 }

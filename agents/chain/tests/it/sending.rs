@@ -236,7 +236,7 @@ async fn a_transaction_that_is_not_mined_is_raised_and_mined_once() {
 #[tokio::test]
 async fn a_transaction_that_is_never_mined_is_pending() {
     let world = World::new().await;
-    let pace = Pace { poll: Duration::from_millis(20), bump_after: Duration::from_millis(50), bumps: 2 };
+    let pace = Pace { bump_after: Duration::from_millis(50), bumps: 2, ..QUICK };
     let user = AlloyChain::connect_at(world.config(USER, world.anvil.endpoint(), 0), pace).await.unwrap();
     world.automine(false).await;
     let now = user.head().await.unwrap().timestamp;

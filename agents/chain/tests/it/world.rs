@@ -13,9 +13,9 @@ use alloy::rpc::types::TransactionRequest;
 use tempfile::TempDir;
 use tensorlink_bindings::Creation;
 use tensorlink_bindings::creation::Parameters;
-use tensorlink_chain::Pace;
 use tensorlink_chain::chain::{AlloyChain, Config};
 use tensorlink_chain::deployment::created;
+use tensorlink_chain::{Limits, Pace};
 use tensorlink_node::Identity;
 use tensorlink_node::ports::chain::{Deployment, Event, EventAt, Receipt, Role};
 use tensorlink_node::ports::{Call, Chain};
@@ -36,8 +36,12 @@ pub(crate) const STEPS: u32 = 2;
 /// Wei for a claim or a token.
 pub(crate) const PRICE: u128 = 1_000;
 
-pub(crate) const QUICK: Pace =
-    Pace { poll: Duration::from_millis(20), bump_after: Duration::from_millis(600), bumps: 5 };
+pub(crate) const QUICK: Pace = Pace {
+    poll: Duration::from_millis(20),
+    bump_after: Duration::from_millis(600),
+    bumps: 5,
+    recheck: Duration::from_millis(300),
+};
 
 pub(crate) fn sno(amount: &str) -> U256 {
     parse_ether(amount).unwrap()
@@ -76,6 +80,16 @@ impl World {
         Self { anvil, deployment, provider, shutdown: CancellationToken::new(), state }
     }
 
+    /// Another node of this chain, which has its blocks up to now and hears of no more.
+    pub(crate) fn laggard(&self) -> AnvilInstance {
+        anvil().fork(self.anvil.endpoint()).spawn()
+    }
+
+    /// A node of another chain.
+    pub(crate) fn foreign() -> AnvilInstance {
+        anvil().chain_id(5).spawn()
+    }
+
     /// Ends anvil and starts it again on another port, with the state it had.
     pub(crate) fn restart(&mut self) {
         let process = self.anvil.child().id().to_string();
@@ -95,10 +109,11 @@ impl World {
 
     pub(crate) fn config(&self, account: usize, rpc_url: String, confirmations: u64) -> Config {
         Config {
-            rpc_url,
+            rpc_urls: vec![rpc_url],
             deployment: self.deployment.clone(),
             confirmations,
             identity: self.identity(account),
+            limits: Limits::default(),
             shutdown: self.shutdown.clone(),
         }
     }
@@ -265,9 +280,13 @@ pub(crate) async fn nothing(events: &mut mpsc::Receiver<EventAt>) {
 }
 
 fn start(state: &Path, arguments: &[String]) -> AnvilInstance {
+    anvil().arg("--state").arg(state.join("state.json")).args(arguments).spawn()
+}
+
+fn anvil() -> Anvil {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../node_modules/.bin/anvil");
     assert!(path.exists(), "there is no anvil: run script/setup");
-    Anvil::at(path).prague().port(0u16).arg("--state").arg(state.join("state.json")).args(arguments).spawn()
+    Anvil::at(path).prague().port(0u16)
 }
 
 async fn deploy(provider: &RootProvider<Ethereum>, accounts: &[Address]) -> Deployment {

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use tensorlink_graph::Engine;
+use tensorlink_node::ports::ChainError;
 use tensorlink_node::{Ports, Roster};
 use tensorlink_tensor::TorchEngine;
-use tensorlink_validator::{Rate, TURNS, Validator};
+use tensorlink_validator::{Rate, TURNS, Validator, ValidatorError};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::ValidatorArgs;
@@ -38,6 +39,7 @@ pub async fn run_on<E: Engine + Send + 'static>(
     let make = device::factory(engine);
     let mut node = Node::start(config, DISK, &shutdown).await?;
     node.ports = dress(node.ports);
+    let wrap = Arc::new(wrap);
     node.announce(config, &shutdown).await?;
     let own = node.ports.identity.address();
     if !node.ports.chain.is_validator(own).await? {
@@ -47,9 +49,18 @@ pub async fn run_on<E: Engine + Send + 'static>(
             crate::amount::Wei::from(needed)
         );
     }
-    let auditor = node.auditor(move || Ok(wrap(make()?)), memory, TURNS).await?;
-    let validator = Validator { rate, roster: Arc::new(Roster::new(own)), auditor: Arc::new(auditor) };
-    validator.run(shutdown).await?;
+    let ended = loop {
+        let (make, wrap) = (make.clone(), wrap.clone());
+        let auditor = node.auditor(move || Ok(wrap(make()?)), memory, TURNS).await?;
+        let validator = Validator { rate, roster: Arc::new(Roster::new(own)), auditor: Arc::new(auditor) };
+        match validator.run(shutdown.clone()).await {
+            // As after a restart: the journal has what this node did, and the events tell the rest.
+            Err(ValidatorError::Chain(error @ ChainError::Undone { .. })) if !shutdown.is_cancelled() => {
+                tracing::warn!("{error}");
+            }
+            ended => break ended,
+        }
+    };
     node.net.shutdown().await;
-    Ok(())
+    Ok(ended?)
 }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use tensorlink_graph::transformer::CacheEngine;
+use tensorlink_node::ports::ChainError;
 use tensorlink_node::ports::chain::Role;
 use tensorlink_node::{Ports, Roster};
 use tensorlink_tensor::TorchEngine;
 use tensorlink_validator::Witness;
-use tensorlink_worker::{Context as WorkerContext, Worker, WorkerConfig};
+use tensorlink_worker::{Context as WorkerContext, Worker, WorkerConfig, WorkerError};
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::{parse_amount, parse_size};
@@ -49,7 +50,6 @@ where
     let price = parse_amount(&pick(&args.price, &file.price).unwrap_or_else(|| DEFAULT_PRICE.into()))?;
     let disk = parse_size(&pick(&args.disk, &file.disk).unwrap_or_else(|| DEFAULT_DISK.into()))?;
     let make = device::factory(engine);
-    let own_make = make.clone();
 
     let node = Node::start(config, disk, &shutdown).await?;
     node.announce(config, &shutdown).await?;
@@ -58,21 +58,32 @@ where
     if stake.bonded == 0 {
         bail!("{own} has no bonded stake: `tensorlink stake <amount>` first");
     }
-    let witness = Witness { auditor: Arc::new(node.auditor(move || own_make(), memory, 1).await?) };
-    let context = WorkerContext {
-        config: WorkerConfig {
-            memory,
-            max_lanes: MAX_LANES,
-            price_per_gmac: price.try_into().ok().context("the price is too large")?,
-            max_stake: stake.bonded,
-            credit: None,
-        },
-        ports: dress(node.ports),
-        engine: Arc::new(move || Ok(wrap(make()?))),
-        roster: Arc::new(Roster::new(own)),
-        stream_router: Default::default(),
+    let (ports, wrap) = (dress(node.ports.clone()), Arc::new(wrap));
+    let price_per_gmac = price.try_into().ok().context("the price is too large")?;
+    let worked = loop {
+        let (own_make, make, wrap) = (make.clone(), make.clone(), wrap.clone());
+        let witness = Witness { auditor: Arc::new(node.auditor(move || own_make(), memory, 1).await?) };
+        let context = WorkerContext {
+            config: WorkerConfig {
+                memory,
+                max_lanes: MAX_LANES,
+                price_per_gmac,
+                max_stake: stake.bonded,
+                credit: None,
+            },
+            ports: ports.clone(),
+            engine: Arc::new(move || Ok(wrap(make()?))),
+            roster: Arc::new(Roster::new(own)),
+            stream_router: Default::default(),
+        };
+        match beside(witness, &shutdown, Worker::run(Arc::new(context), shutdown.clone())).await {
+            // As after a restart: the journal has what this node did, and the events tell the rest.
+            Err(WorkerError::Chain(error @ ChainError::Undone { .. })) if !shutdown.is_cancelled() => {
+                tracing::warn!("{error}");
+            }
+            worked => break worked,
+        }
     };
-    let worked = beside(witness, &shutdown, Worker::run(Arc::new(context), shutdown.clone())).await;
     node.net.shutdown().await;
     Ok(worked?)
 }

@@ -17,23 +17,33 @@ const CONFIRMATION: Duration = Duration::from_secs(120);
 pub(super) struct Balance {
     job: JobId,
     events: Receiver<Vec<EventAt>>,
-    /// Events taken in.
+    /// Events taken in, and the last of them.
     told: usize,
+    last: Option<EventAt>,
     pub(super) report: Report,
 }
 
 impl Balance {
     pub(super) fn new(job: JobId, user: &User) -> Self {
-        Self { job, events: user.events(), told: 0, report: Report::default() }
+        Self { job, events: user.events(), told: 0, last: None, report: Report::default() }
     }
 
     /// Waits for further events and takes them in.
     pub(super) async fn go_on(&mut self) -> Result<()> {
         self.events.changed().await.context("the node does not follow the chain any more; its log says why")?;
-        let events = self.events.borrow_and_update();
-        events.iter().skip(self.told).for_each(|at| self.report.take_in(self.job, at));
-        self.told = events.len();
+        let events = self.events.borrow_and_update().clone();
+        self.take_in(&events);
         Ok(())
+    }
+
+    /// Takes in what is new; where a reorganisation has undone what was taken in, all of it anew.
+    fn take_in(&mut self, events: &[EventAt]) {
+        let before = self.told.checked_sub(1).and_then(|last| events.get(last));
+        if before != self.last.as_ref() {
+            (self.told, self.report) = (0, Report::default());
+        }
+        events.iter().skip(self.told).for_each(|at| self.report.take_in(self.job, at));
+        (self.told, self.last) = (events.len(), events.last().cloned());
     }
 
     /// The whole of it, once the settlement is confirmed.
@@ -50,5 +60,50 @@ impl Balance {
         })??;
         self.report.complete(job, &self.events.borrow());
         Ok(self.report)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tensorlink_node::ports::Event;
+    use tensorlink_types::B256;
+    use tensorlink_types::abi::Claim;
+
+    use super::*;
+
+    fn claimed(block: u64, salt: u8) -> EventAt {
+        let claim = Claim { job: 1, interval: block as u32, ..Claim::default() };
+        EventAt {
+            block,
+            block_hash: B256::repeat_byte(salt),
+            timestamp: block,
+            log_index: 0,
+            transaction: B256::ZERO,
+            event: Event::ClaimCommitted { id: Default::default(), claim, committed_at: block },
+        }
+    }
+
+    #[test]
+    fn what_was_undone_does_not_count() {
+        let (_told, events) = tokio::sync::watch::channel(Vec::new());
+        let mut balance = Balance { job: JobId(1), events, told: 0, last: None, report: Report::default() };
+        let all: Vec<EventAt> = (1..=70).map(|block| claimed(block, 1)).collect();
+        for length in [1, 30, 70] {
+            balance.take_in(&all[..length]);
+            assert_eq!(balance.report.claims_committed as usize, length);
+        }
+        for depth in [1, 4, 64, 70] {
+            let mut other = all[..70 - depth].to_vec();
+            balance.take_in(&other);
+            assert_eq!(balance.report.claims_committed as usize, 70 - depth, "undone");
+            balance.take_in(&all);
+            // As many others in their place, of which this one did not hear in between.
+            other.extend((other.len() as u64 + 1..=70).map(|block| claimed(block, 2)));
+            other.push(claimed(71, 2));
+            balance.take_in(&other);
+            assert_eq!(balance.report.claims_committed, 71, "{depth}");
+            balance.take_in(&all);
+            assert_eq!(balance.report.claims_committed, 70);
+        }
     }
 }

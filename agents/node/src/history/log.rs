@@ -1,31 +1,109 @@
 //! The file of remembered events, one JSON line each: one writer, and as many readers as there are roles that
-//! follow it.
+//! follow it. Between them are lines that say up to which block the file is complete: `{"until":{"block":…,"hash":…}}`.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use crate::ports::chain::EventAt;
+use crate::ports::chain::{EventAt, Mark};
 
-/// Whole lines of the file that are events in order; stops at the first that is not.
-pub(super) fn read(path: &Path) -> io::Result<Vec<EventAt>> {
+/// Blocks of events by which the chain is known.
+const MARKS: usize = 256;
+
+/// The line that says up to which block the file is complete.
+#[derive(Serialize, Deserialize)]
+struct Until {
+    until: Mark,
+}
+
+/// What such a line begins with.
+const UNTIL: &str = "{\"until\":";
+
+/// Every event of a chain up to a block.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(super) struct Kept {
+    /// In order.
+    pub(super) events: Vec<EventAt>,
+    /// The block; none before the first is read.
+    pub(super) until: Option<Mark>,
+}
+
+impl Kept {
+    /// Blocks up to which everything is there, oldest first, by which a reorganisation is found.
+    pub(super) fn marks(&self) -> Vec<Mark> {
+        let Some(until) = self.until else { return Vec::new() };
+        let mut marks: Vec<Mark> = Vec::new();
+        for at in &self.events {
+            let mark = Mark { block: at.block, hash: at.block_hash };
+            if mark.block < until.block && marks.last() != Some(&mark) {
+                marks.push(mark);
+            }
+        }
+        marks.drain(..marks.len().saturating_sub(MARKS));
+        marks.push(until);
+        marks
+    }
+
+    /// Forgets a block and all later ones, up to which everything was there.
+    pub(super) fn take_back(&mut self, from: u64) {
+        self.events.retain(|at| at.block < from);
+        if self.until.is_some_and(|until| until.block >= from) {
+            self.until = self.events.last().map(|at| Mark { block: at.block, hash: at.block_hash });
+        }
+    }
+}
+
+/// What the file holds up to the last block of which it says that it is complete, in whole lines and in order.
+pub(super) fn read(path: &Path) -> io::Result<Kept> {
     let file = match File::open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Kept::default()),
         Err(error) => return Err(error),
     };
-    let mut events: Vec<EventAt> = Vec::new();
+    let mut kept = Kept::default();
     for line in BufReader::new(file).lines() {
-        let Ok(event) = serde_json::from_str::<EventAt>(&line?) else { break };
-        if events.last().is_some_and(|last| last.place() >= event.place()) {
+        let line = line?;
+        if line.starts_with(UNTIL) {
+            let Ok(Until { until }) = serde_json::from_str(&line) else { break };
+            kept.until = Some(until);
+            continue;
+        }
+        let Ok(event) = serde_json::from_str::<EventAt>(&line) else { break };
+        if kept.events.last().is_some_and(|last| last.place() >= event.place()) {
             break;
         }
-        events.push(event);
+        kept.events.push(event);
     }
-    Ok(events)
+    let complete = kept.until.map_or(0, |until| until.block.saturating_add(1));
+    kept.events.retain(|at| at.block < complete);
+    Ok(kept)
+}
+
+/// Makes the file hold just this; returns how many bytes it has.
+///
+/// # Errors
+/// When the disk fails; the file is as it was, then.
+pub(super) fn write(path: &Path, kept: &Kept) -> io::Result<u64> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let mut text = Vec::new();
+    for event in &kept.events {
+        serde_json::to_writer(&mut text, event)?;
+        text.push(b'\n');
+    }
+    if let Some(until) = kept.until {
+        serde_json::to_writer(&mut text, &Until { until })?;
+        text.push(b'\n');
+    }
+    let aside = path.with_extension("tmp");
+    std::fs::write(&aside, &text)?;
+    std::fs::rename(&aside, path)?;
+    Ok(text.len() as u64)
 }
 
 /// The first event of the file; none if its first line is no event.
@@ -61,24 +139,14 @@ pub(super) struct LogWriter {
 }
 
 impl LogWriter {
-    /// Makes the file hold just these events.
+    /// Makes the file hold just this.
     ///
     /// # Errors
     /// When the disk fails; the file is as it was, then.
-    pub(super) fn create(path: &Path, events: &[EventAt]) -> io::Result<(Self, Written)> {
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)?;
-        }
-        let mut text = Vec::new();
-        for event in events {
-            serde_json::to_writer(&mut text, event)?;
-            text.push(b'\n');
-        }
-        let aside = path.with_extension("tmp");
-        std::fs::write(&aside, &text)?;
-        std::fs::rename(&aside, path)?;
+    pub(super) fn create(path: &Path, kept: &Kept) -> io::Result<(Self, Written)> {
+        let bytes = write(path, kept)?;
         let file = OpenOptions::new().append(true).open(path)?;
-        let (sender, receiver) = watch::channel(text.len() as u64);
+        let (sender, receiver) = watch::channel(bytes);
         Ok((Self { file, torn: false, bytes: sender }, Written { path: path.to_owned(), bytes: receiver }))
     }
 
@@ -87,7 +155,18 @@ impl LogWriter {
     /// # Errors
     /// When the disk fails; the same event can be added again, then.
     pub(super) fn append(&mut self, event: &EventAt) -> io::Result<()> {
-        let mut line = serde_json::to_vec(event)?;
+        self.append_line(serde_json::to_vec(event)?)
+    }
+
+    /// Notes that the file is complete up to this block.
+    ///
+    /// # Errors
+    /// As [`Self::append`].
+    pub(super) fn complete(&mut self, until: Mark) -> io::Result<()> {
+        self.append_line(serde_json::to_vec(&Until { until })?)
+    }
+
+    fn append_line(&mut self, mut line: Vec<u8>) -> io::Result<()> {
         line.push(b'\n');
         if self.torn {
             self.file.set_len(*self.bytes.borrow())?;
@@ -130,15 +209,19 @@ impl LogReader {
     /// # Errors
     /// When the disk fails, or somebody else wrote to the file.
     pub(super) async fn next(&mut self) -> io::Result<Option<EventAt>> {
-        while self.read >= *self.bytes.borrow_and_update() {
-            if self.bytes.changed().await.is_err() {
-                return Ok(None);
+        loop {
+            while self.read >= *self.bytes.borrow_and_update() {
+                if self.bytes.changed().await.is_err() {
+                    return Ok(None);
+                }
+            }
+            let mut line = String::new();
+            let taken = self.lines.read_line(&mut line)?;
+            self.read = self.read.saturating_add(taken as u64);
+            if !line.starts_with(UNTIL) {
+                return Ok(Some(serde_json::from_str(&line)?));
             }
         }
-        let mut line = String::new();
-        let taken = self.lines.read_line(&mut line)?;
-        self.read = self.read.saturating_add(taken as u64);
-        Ok(Some(serde_json::from_str(&line)?))
     }
 }
 
@@ -165,7 +248,7 @@ mod tests {
     async fn a_line_that_did_not_fit_is_whole_once_there_is_room() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("events");
-        let (mut writer, written) = LogWriter::create(&path, &[event(1)]).unwrap();
+        let (mut writer, written) = LogWriter::create(&path, &kept(&[1], 1)).unwrap();
         let mut reader = LogReader::open(Arc::new(written)).unwrap();
         assert_eq!(reader.next().await.unwrap(), Some(event(1)));
         let room = std::mem::replace(&mut writer.file, File::open(&path).unwrap());
@@ -177,6 +260,43 @@ mod tests {
             writer.append(&event(block)).unwrap();
             assert_eq!(reader.next().await.unwrap(), Some(event(block)));
         }
-        assert_eq!(read(&path).unwrap(), [1, 2, 3].map(event));
+        assert_eq!(read(&path).unwrap(), kept(&[1], 1), "of later blocks it may have a part");
+        writer.complete(mark(5)).unwrap();
+        assert_eq!(read(&path).unwrap(), kept(&[1, 2, 3], 5));
+    }
+
+    fn mark(block: u64) -> Mark {
+        Mark { block, hash: B256::ZERO }
+    }
+
+    fn kept(blocks: &[u64], until: u64) -> Kept {
+        Kept { events: blocks.iter().copied().map(event).collect(), until: Some(mark(until)) }
+    }
+
+    #[test]
+    fn the_chain_is_known_by_the_blocks_of_the_last_events_and_by_the_last_one() {
+        assert_eq!(Kept::default().marks(), []);
+        assert_eq!(kept(&[1, 3], 3).marks(), [1, 3].map(mark));
+        assert_eq!(kept(&[1, 3], 7).marks(), [1, 3, 7].map(mark));
+        let many = kept(&(0..1_000).collect::<Vec<_>>(), 2_000).marks();
+        assert_eq!((many.len(), many[0].block), (MARKS + 1, 1_000 - MARKS as u64));
+    }
+
+    #[test]
+    fn what_is_taken_back_is_forgotten_at_any_depth() {
+        for depth in [1, 4, 64, 1_000] {
+            let all: Vec<u64> = (1..=100).collect();
+            let from = 101u64.saturating_sub(depth);
+            let mut left = kept(&all, 100);
+            left.take_back(from);
+            let stays: Vec<u64> = (1..from.max(1)).collect();
+            let expected = if stays.is_empty() { Kept::default() } else { kept(&stays, from - 1) };
+            assert_eq!(left, expected, "{depth}");
+        }
+        let mut quiet = kept(&[3], 50);
+        quiet.take_back(51);
+        assert_eq!(quiet, kept(&[3], 50), "nothing of it is undone");
+        quiet.take_back(40);
+        assert_eq!(quiet, kept(&[3], 3));
     }
 }

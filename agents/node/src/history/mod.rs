@@ -2,14 +2,19 @@
 //! process read it once.
 //!
 //! A role folds its view of the world from all events. [`Remembered`] asks the chain for what came since those it has
-//! on disk: one JSON line an event, written before any role sees it. Roles read that file, each at its own pace. A line
-//! torn by a kill is cut off; lines of blocks that are no longer on the chain are dropped before anything is told.
+//! on disk: one JSON line an event, written before any role sees it. Roles read that file, each at its own pace. How
+//! far the chain was read is written there, too, so that a restart does not read quiet stretches again; a line torn by
+//! a kill is cut off.
+//!
+//! A reorganisation of confirmed blocks, at any depth, takes their events out of the file, and ends what roles read of
+//! it: [`Chain::ended`] then says [`ChainError::Undone`], and a role folds all events anew. Nothing that was folded
+//! from what is undone is left.
 
 mod log;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -18,14 +23,23 @@ use tokio::sync::{Mutex, mpsc};
 
 use self::log::{LogReader, LogWriter, Written};
 use crate::ports::chain::{
-    Call, Chain, ChainError, Deployment, EventAt, Head, JobView, LaneView, Mined, Parameters, Receipt, RedeemedView,
-    Role, Seed, StakeView,
+    Call, Chain, ChainError, Deployment, EventAt, Head, JobView, LaneView, Mark, Mined, News, Parameters, Receipt,
+    RedeemedView, Role, Seed, StakeView,
 };
 
 /// Wait between two attempts at a full disk.
 const ROOM: Duration = Duration::from_secs(2);
 /// Events between the disk or the chain and a slow role.
 const QUEUE: usize = 256;
+/// Blocks without an event after which it is written down how far the chain was read.
+const QUIET: u64 = 64;
+
+/// The first block that was taken back.
+type Undone = Arc<StdMutex<Option<u64>>>;
+
+fn undone(undone: &Undone) -> MutexGuard<'_, Option<u64>> {
+    undone.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Where the events of a deployment are remembered.
 fn path(deployment: &Deployment, folder: &Path) -> PathBuf {
@@ -47,78 +61,97 @@ pub struct Remembered {
     path: PathBuf,
     /// What those read who follow the chain now. Held while that begins.
     written: Mutex<Weak<Written>>,
+    /// The first block that a reorganisation took back, where that is why it has ended.
+    undone: Undone,
 }
 
 impl Remembered {
     /// Remembers the events of `chain` in `folder`, in a file of their own for each deployment.
     pub fn new(chain: Arc<dyn Chain>, folder: &Path) -> Self {
         let path = path(chain.deployment(), folder);
-        Self { chain, path, written: Mutex::default() }
+        Self { chain, path, written: Mutex::default(), undone: Arc::default() }
     }
 
     /// Follows the chain from what is remembered on, into the file, as long as somebody reads that.
     async fn follow(&self) -> Result<Arc<Written>, ChainError> {
-        let remembered = log::read(&self.path).map_err(|error| disk(&self.path, &error))?;
-        let remembered = self.canonical(remembered).await?;
-        let last = remembered.last().map(EventAt::place);
-        let (mut writer, written) =
-            LogWriter::create(&self.path, &remembered).map_err(|error| disk(&self.path, &error))?;
-        let from = last.map_or(self.chain.deployment().block, |(block, _)| block);
-        let mut fresh = self.chain.events(from).await?;
-        let path = self.path.clone();
-        tokio::spawn(async move {
-            loop {
-                let event = tokio::select! {
-                    event = fresh.recv() => event,
-                    () = writer.unread() => None,
-                };
-                let Some(event) = event else { return };
-                if last.is_some_and(|last| event.place() <= last) {
-                    continue;
-                }
-                if !remember(&mut writer, &event, &path).await {
-                    return;
-                }
-            }
-        });
+        let kept = log::read(&self.path).map_err(|error| disk(&self.path, &error))?;
+        let (writer, written) = LogWriter::create(&self.path, &kept).map_err(|error| disk(&self.path, &error))?;
+        let news = self.chain.follow(kept.marks()).await?;
+        *undone(&self.undone) = None;
+        let until = kept.until.map_or(0, |until| until.block);
+        let (path, took_back) = (self.path.clone(), self.undone.clone());
+        tokio::spawn(Keeper { writer, path, until, news: false, took_back }.keep(news));
         Ok(Arc::new(written))
-    }
-
-    /// Drops remembered events of blocks that are not on the chain any more, and returns the rest.
-    async fn canonical(&self, mut events: Vec<EventAt>) -> Result<Vec<EventAt>, ChainError> {
-        while let Some(last) = events.last() {
-            let block = last.block;
-            let from = events.partition_point(|at| at.block < block);
-            let now = self.chain.past_events(block, block).await?;
-            // Of the last block some events may not have been told yet.
-            let remembered = events.get(from..).unwrap_or_default();
-            if now.len() >= remembered.len() && now.iter().zip(remembered).all(|(now, then)| now == then) {
-                return Ok(events);
-            }
-            tracing::warn!(block, "remembered events are of a block that is not on the chain any more");
-            events.truncate(from);
-        }
-        Ok(events)
     }
 }
 
-/// Writes an event down; waits as long as the disk takes none, and says so once. Whether anybody still reads.
-async fn remember(writer: &mut LogWriter, event: &EventAt, path: &Path) -> bool {
-    let mut waits = false;
-    while let Err(error) = writer.append(event) {
-        if !waits {
-            tracing::error!(path = %path.display(), %error, "events wait for the disk: make room");
-            waits = true;
-        }
-        tokio::select! {
-            () = tokio::time::sleep(ROOM) => {}
-            () = writer.unread() => return false,
+/// Writes down what the chain tells.
+struct Keeper {
+    writer: LogWriter,
+    path: PathBuf,
+    /// Block up to which the file says that it is complete.
+    until: u64,
+    /// Whether it has events since.
+    news: bool,
+    took_back: Undone,
+}
+
+impl Keeper {
+    /// Until nobody reads, the chain tells nothing more, or something is taken back.
+    async fn keep(mut self, mut news: mpsc::Receiver<News>) {
+        loop {
+            let told = tokio::select! {
+                told = news.recv() => told,
+                () = self.writer.unread() => None,
+            };
+            let reads = match told {
+                Some(News::Event(event)) => {
+                    self.news = true;
+                    self.insist(|keeper| keeper.writer.append(&event)).await
+                }
+                Some(News::Until(mark)) if self.news || mark.block >= self.until.saturating_add(QUIET) => {
+                    (self.news, self.until) = (false, mark.block);
+                    self.insist(|keeper| keeper.writer.complete(mark)).await
+                }
+                Some(News::Until(_)) => true,
+                Some(News::Undone { from }) => {
+                    tracing::warn!(from, "what a reorganisation has undone is taken back");
+                    let taken = self.insist(|keeper| {
+                        let mut kept = log::read(&keeper.path)?;
+                        kept.take_back(from);
+                        log::write(&keeper.path, &kept).map(|_| ())
+                    });
+                    if taken.await {
+                        *undone(&self.took_back) = Some(from);
+                    }
+                    return;
+                }
+                None => return,
+            };
+            if !reads {
+                return;
+            }
         }
     }
-    if waits {
-        tracing::info!(path = %path.display(), "events are written down again");
+
+    /// Writes; waits as long as the disk takes nothing, and says so once. Whether anybody still reads.
+    async fn insist(&mut self, mut write: impl FnMut(&mut Self) -> io::Result<()>) -> bool {
+        let mut waits = false;
+        while let Err(error) = write(self) {
+            if !waits {
+                tracing::error!(path = %self.path.display(), %error, "events wait for the disk: make room");
+                waits = true;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(ROOM) => {}
+                () = self.writer.unread() => return false,
+            }
+        }
+        if waits {
+            tracing::info!(path = %self.path.display(), "events are written down again");
+        }
+        true
     }
-    true
 }
 
 fn disk(path: &Path, error: &io::Error) -> ChainError {
@@ -157,6 +190,14 @@ impl Chain for Remembered {
             }
         });
         Ok(receiver)
+    }
+
+    fn ended(&self) -> ChainError {
+        undone(&self.undone).map_or_else(|| self.chain.ended(), |from| ChainError::Undone { from })
+    }
+
+    async fn follow(&self, known: Vec<Mark>) -> Result<mpsc::Receiver<News>, ChainError> {
+        self.chain.follow(known).await
     }
 
     fn account(&self) -> Address {

@@ -84,6 +84,42 @@ pub enum Call {
     },
 }
 
+impl Call {
+    /// Whether money is lost, by this account or by who pays for the work, if the call is not made in time: answers and
+    /// moves that a clock waits for, claims and what is earned by them, proofs while they convict, and the end of what
+    /// goes on costing. The rest can be done another day.
+    pub fn averts_loss(&self) -> bool {
+        match self {
+            Self::Commit { .. }
+            | Self::Seal { .. }
+            | Self::Reveal { .. }
+            | Self::Redeem { .. }
+            | Self::Cancel { .. }
+            | Self::Prove(_)
+            | Self::ProveWiring(_)
+            | Self::ProveContradiction(_)
+            | Self::ProveEquivocation(_) => true,
+            Self::Stake { .. }
+            | Self::RequestUnstake { .. }
+            | Self::WithdrawStake { .. }
+            | Self::Post { .. }
+            | Self::Accept { .. }
+            | Self::Start { .. }
+            | Self::Settle { .. }
+            | Self::Collect { .. }
+            | Self::Finalize { .. } => false,
+            Self::Audit(step) => {
+                matches!(
+                    **step,
+                    AuditMove::Commit { .. } | AuditMove::Reveal { .. } | AuditMove::RevealConfirmed { .. }
+                )
+            }
+            Self::Custody(step) => matches!(**step, CustodyMove::Deliver { .. } | CustodyMove::DeliverSent { .. }),
+            Self::Challenge { step, .. } => !matches!(**step, Move::Open { .. } | Move::Timeout),
+        }
+    }
+}
+
 /// What is done about data that is withheld.
 #[derive(Clone, PartialEq, Debug)]
 #[allow(missing_docs, reason = "names and units are those of the contracts")]

@@ -204,6 +204,30 @@ pub struct Seed {
     pub headers: Option<(Bytes, Bytes)>,
 }
 
+/// A block that the chain is known by: its hash commits to all blocks up to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Mark {
+    /// Its number.
+    pub block: u64,
+    /// Its hash.
+    pub hash: B256,
+}
+
+/// What is told to who keeps what it is told.
+#[derive(Clone, PartialEq, Debug)]
+pub enum News {
+    /// A confirmed event.
+    Event(Box<EventAt>),
+    /// Every event up to this block is told.
+    Until(Mark),
+    /// A reorganisation has undone confirmed blocks: what was told of this block and of later ones is void, and what
+    /// the chain has in their place follows.
+    Undone {
+        /// The first of them.
+        from: u64,
+    },
+}
+
 /// Why the chain did not do or say what we asked.
 #[derive(Debug, Error)]
 pub enum ChainError {
@@ -238,6 +262,18 @@ pub enum ChainError {
         /// What it needs.
         needed: U256,
     },
+    /// The call can wait, and the day's budget for gas has no room for it.
+    #[error(
+        "the budget for gas is {budget} wei a day, {spent} were paid in the last 24 hours and this costs up to {cost}: it waits for room; --gas-budget raises it"
+    )]
+    OverBudget {
+        /// Most that is paid in 24 hours, wei.
+        budget: U256,
+        /// What was paid, wei.
+        spent: U256,
+        /// What the call costs at most, wei; 0 where it was not asked.
+        cost: U256,
+    },
     /// The transaction was not mined in time although its fee was raised. It may still be; its effect must be looked up
     /// before a retry.
     #[error("transaction {0} is not mined yet although its fee was raised")]
@@ -245,6 +281,12 @@ pub enum ChainError {
     /// This node is shutting down, and has sent a transaction whose fate it did not learn.
     #[error("interrupted: transaction {0} is sent, and may still be mined")]
     Interrupted(B256),
+    /// A reorganisation has undone what confirmed events told: whoever folds them begins anew.
+    #[error("a reorganisation has undone block {from} and later ones: what events have told is folded anew")]
+    Undone {
+        /// The first block that was undone.
+        from: u64,
+    },
     /// Events end though this node goes on.
     #[error("the chain is not followed any more: what was logged last says why")]
     Ended,
@@ -269,6 +311,27 @@ pub trait Chain: Send + Sync + 'static {
     /// reorganisation below the confirmation depth is never seen. The channel is bounded: a slow reader slows the
     /// reading of the chain.
     async fn events(&self, from: u64) -> Result<mpsc::Receiver<EventAt>, ChainError>;
+
+    /// Why events have ended: [`ChainError::Undone`] where they can be followed anew from the first on.
+    fn ended(&self) -> ChainError {
+        ChainError::Ended
+    }
+
+    /// As [`events`](Self::events), for who keeps what it is told. Of the blocks `known`, oldest first, everything up
+    /// to the last is told already; a reorganisation of any depth is told, also one that happened meanwhile.
+    async fn follow(&self, known: Vec<Mark>) -> Result<mpsc::Receiver<News>, ChainError> {
+        let from = known.last().map_or(self.deployment().block, |mark| mark.block.saturating_add(1));
+        let mut events = self.events(from).await?;
+        let (sender, receiver) = mpsc::channel(1);
+        tokio::spawn(async move {
+            while let Some(event) = events.recv().await {
+                if sender.send(News::Event(Box::new(event))).await.is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(receiver)
+    }
 
     /// Confirmed events of a past range, both ends included.
     async fn past_events(&self, from: u64, to: u64) -> Result<Vec<EventAt>, ChainError>;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tensorlink_node::history::Remembered;
-use tensorlink_node::ports::{Chain, Event, EventAt};
+use tensorlink_node::ports::{Chain, ChainError, Event, EventAt};
 use tensorlink_types::abi::{JobTerms, Offer};
 use tensorlink_types::{Address, B256, JobId, U256};
 use tokio::sync::mpsc::Receiver;
@@ -24,7 +24,13 @@ fn event(block: u64, log_index: u64, salt: u8) -> EventAt {
 
 async fn told(folder: &Path, events: &[EventAt]) -> Vec<EventAt> {
     let chain = Remembered::new(telling(events), folder);
-    all_of(chain.events(0).await.unwrap()).await
+    loop {
+        let told = all_of(chain.events(0).await.unwrap()).await;
+        // What a reorganisation has undone is taken back, and all is told anew.
+        if !matches!(chain.ended(), ChainError::Undone { .. }) {
+            return told;
+        }
+    }
 }
 
 /// A chain that tells these events, and ends.
@@ -46,7 +52,10 @@ async fn all_of(mut receiver: Receiver<EventAt>) -> Vec<EventAt> {
 async fn a_restart_tells_all_events_once_and_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let all = [event(1, 0, 1), event(3, 0, 3), event(3, 1, 3), event(7, 2, 7)];
-    assert_eq!(told(folder.path(), &all[..2]).await, all[..2]);
+    // A block is told with all its events.
+    for blocks in [&all[..1], &all[..3]] {
+        assert_eq!(told(folder.path(), blocks).await, blocks);
+    }
     assert_eq!(told(folder.path(), &all).await, all);
     assert_eq!(told(folder.path(), &all).await, all);
 }
@@ -80,7 +89,8 @@ async fn amounts_of_any_size_are_remembered() {
     told(folder.path(), &all).await;
     let path = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
     let text = std::fs::read_to_string(path).unwrap();
-    let read: Vec<EventAt> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines = text.lines().filter(|line| !line.starts_with("{\"until\""));
+    let read: Vec<EventAt> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(read, all);
 }
 
@@ -90,6 +100,46 @@ async fn events_of_vanished_blocks_are_forgotten() {
     told(folder.path(), &[event(1, 0, 1), event(3, 0, 3), event(4, 0, 4)]).await;
     let now = [event(1, 0, 1), event(3, 0, 9), event(5, 0, 5)];
     assert_eq!(told(folder.path(), &now).await, now);
+}
+
+/// A hundred blocks with an event each, of which the last `depth` are those of another chain.
+fn forked(depth: u64) -> Vec<EventAt> {
+    (1..=100).map(|block| event(block, 0, if block > 100 - depth { 200 } else { block as u8 })).collect()
+}
+
+#[tokio::test]
+async fn a_restart_takes_back_what_was_undone_meanwhile_at_any_depth() {
+    for depth in [1, 4, 64, 100] {
+        let folder = tempfile::tempdir().unwrap();
+        told(folder.path(), &forked(0)).await;
+        assert_eq!(told(folder.path(), &forked(depth)).await, forked(depth), "{depth}");
+        // And the file has nothing of it left.
+        assert_eq!(told(folder.path(), &forked(depth)).await, forked(depth), "{depth}");
+    }
+}
+
+/// Blocks without an event are as much undone as others: the chain is known by the last block that was read.
+#[tokio::test]
+async fn who_listens_hears_that_it_has_to_begin_anew_at_any_depth() {
+    for depth in [1, 4, 64, 100] {
+        let folder = tempfile::tempdir().unwrap();
+        let memory = telling(&forked(0));
+        memory.with(|ledger| ledger.follows = true);
+        let chain = Remembered::new(memory.clone(), folder.path());
+        let (mut one, mut other) = (chain.events(0).await.unwrap(), chain.events(0).await.unwrap());
+        for at in forked(0) {
+            assert_eq!(one.recv().await.unwrap(), at);
+            assert_eq!(other.recv().await.unwrap(), at);
+        }
+        assert!(!matches!(chain.ended(), ChainError::Undone { .. }));
+        memory.with(|ledger| ledger.told = Some(forked(depth)));
+        assert_eq!((one.recv().await, other.recv().await), (None, None), "{depth}");
+        assert!(matches!(chain.ended(), ChainError::Undone { from } if from == 101 - depth), "{:?}", chain.ended());
+        let mut again = chain.events(0).await.unwrap();
+        for at in forked(depth) {
+            assert_eq!(again.recv().await.unwrap(), at, "{depth}");
+        }
+    }
 }
 
 #[tokio::test]

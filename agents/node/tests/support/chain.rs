@@ -67,6 +67,49 @@ impl MemoryChain {
     }
 }
 
+/// Tells news as a node does: what is known or was sent, and is not told any more, is undone.
+async fn follow_news(ledger: Arc<Mutex<Ledger>>, known: Vec<Mark>, news: mpsc::Sender<News>) {
+    let look = || {
+        let ledger = ledger.lock().unwrap();
+        (ledger.told.clone().unwrap_or_default(), ledger.follows)
+    };
+    let (told, _) = look();
+    let is_there = |mark: &Mark| told.iter().any(|at| (at.block, at.block_hash) == (mark.block, mark.hash));
+    let common = known.iter().rposition(is_there);
+    let from = common.map_or(0, |place| known[place].block + 1);
+    if common.map_or(0, |place| place + 1) < known.len() && news.send(News::Undone { from }).await.is_err() {
+        return;
+    }
+    let mut sent: Vec<EventAt> = told.into_iter().filter(|at| at.block < from).collect();
+    loop {
+        let (told, follows) = look();
+        let same = sent.iter().zip(&told).take_while(|(sent, told)| sent == told).count();
+        if let Some(first) = sent.get(same) {
+            let from = first.block;
+            sent.retain(|at| at.block < from);
+            if news.send(News::Undone { from }).await.is_err() {
+                return;
+            }
+            continue;
+        }
+        let Some(event) = told.get(sent.len()) else {
+            if !follows || news.is_closed() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            continue;
+        };
+        sent.push(event.clone());
+        let until = News::Until(Mark { block: event.block, hash: event.block_hash });
+        let is_last = told.get(sent.len()).is_none_or(|next| next.block > event.block);
+        if news.send(News::Event(Box::new(event.clone()))).await.is_err()
+            || (is_last && news.send(until).await.is_err())
+        {
+            return;
+        }
+    }
+}
+
 /// Sends events as they are told.
 async fn follow(ledger: Arc<Mutex<Ledger>>, events: mpsc::Sender<EventAt>) {
     let mut next = 0;
@@ -110,6 +153,17 @@ impl Chain for MemoryChain {
         }
         for event in self.past_events(from, u64::MAX).await? {
             sender.try_send(event).unwrap();
+        }
+        Ok(receiver)
+    }
+
+    async fn follow(&self, known: Vec<Mark>) -> Result<mpsc::Receiver<News>, ChainError> {
+        self.with(|l| l.feeds += 1);
+        let (sender, receiver) = mpsc::channel(16);
+        if self.with(|l| l.told.is_none()) {
+            tokio::spawn(async move { sender.closed().await });
+        } else {
+            tokio::spawn(follow_news(self.ledger.clone(), known, sender));
         }
         Ok(receiver)
     }

@@ -3,6 +3,7 @@
 use tensorlink_types::B256;
 use tensorlink_types::abi::Claim;
 use tensorlink_worker::claims::{self, ClaimsError};
+use tensorlink_worker::record::LaneRecord;
 
 use crate::bench::{Bench, INTERVALS, claim};
 use crate::support::{self, CONTRACTS, WINDOW, lane};
@@ -158,6 +159,59 @@ async fn claims_that_a_reorganisation_undid_are_made_again() {
     bench.chain.with(|l| l.claims.retain(|(_, interval), _| *interval == 0));
     bench.run(&log).await;
     assert_eq!((bench.sent("commit"), bench.chain.with(|l| l.claims.len())), (5, 3));
+}
+
+/// However many blocks deep, and whatever was confirmed or final.
+#[tokio::test]
+async fn claims_that_were_confirmed_and_undone_are_made_again_at_any_depth() {
+    let intervals = 70;
+    for depth in [1, 4, 64, intervals] {
+        let bench = Bench::new(1);
+        bench.chain.with(|l| l.job.intervals = intervals);
+        let log = bench.computed(intervals);
+        while log.get().uncommitted() > 0 {
+            bench.run(&log).await;
+        }
+        for n in 0..intervals {
+            let at = bench.chain.with(|l| l.claims[&(0, n)].1);
+            claims::confirmed(&log, &claim(n), at).unwrap();
+        }
+        let stay = intervals - depth;
+        bench.chain.with(|l| {
+            l.claims.retain(|(_, interval), _| *interval < stay);
+            for lane in l.lanes.values_mut() {
+                lane.finalized = lane.finalized.min(stay);
+            }
+        });
+        // Anew by the log that a restart finds.
+        let log = bench.log();
+        bench.run(&log).await;
+        while log.get().uncommitted() > 0 {
+            bench.run(&log).await;
+        }
+        assert_eq!(bench.sent("commit"), (intervals + depth) as usize, "{depth}");
+        assert_eq!(bench.chain.with(|l| l.claims.len()), intervals as usize);
+    }
+}
+
+#[tokio::test]
+async fn what_events_told_is_forgotten_and_what_was_computed_stays() {
+    let bench = Bench::new(1);
+    let log = bench.computed(2);
+    bench.run(&log).await;
+    claims::confirmed(&log, &claim(0), bench.chain.with(|l| l.claims[&(0, 0)].1)).unwrap();
+    let before = log.get();
+    log.update(|record| {
+        (record.over, record.closing, record.barred_from) = (true, true, Some(1));
+        record.take_back();
+    })
+    .unwrap();
+    let after = bench.log().get();
+    assert!(!after.over && !after.closing && after.barred_from.is_none() && after.lineage.is_none(), "on disk");
+    assert!(!after.intervals[&0].confirmed);
+    assert_eq!((after.next, after.next_state.clone()), (before.next, before.next_state));
+    let claims = |record: &LaneRecord| record.intervals.values().map(|i| i.claim.clone()).collect::<Vec<_>>();
+    assert_eq!(claims(&after), [claim(0), claim(1)]);
 }
 
 #[tokio::test]

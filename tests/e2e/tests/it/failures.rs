@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use alloy::providers::Provider;
 use tensorlink_node::ports::Chain;
 use tensorlink_node::ports::chain::Event;
 use tensorlink_types::{JobId, Lane, U256};
@@ -200,4 +201,26 @@ async fn a_worker_whose_last_finality_a_reorganisation_undid_is_paid_all_the_sam
     });
     assert_eq!(paid.await, (worker_address(0), job.intervals()));
     assert_eq!(network.stake(0).await.locked, 0, "its stake is free again");
+}
+
+/// Everybody waits for one confirmation, and far more blocks than that are replaced, with claims in them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reorganisation_far_beyond_the_confirmations_costs_nothing_but_time() {
+    let mut network = Network::start(2).await;
+    network.start_workers(0..2).await;
+    LONG.post(&mut network);
+    let claims = |event: &Event| matches!(event, Event::ClaimCommitted { .. }).then_some(());
+    let started = |event: &Event| matches!(event, Event::JobStarted { .. }).then_some(());
+    network.await_event("the job starts", LIMIT, started).await;
+    network.await_claim_of_each(&LONG, LIMIT).await;
+    let events = network.events().await;
+    let start = events.iter().find(|at| started(&at.event).is_some()).unwrap().block;
+    let first = events.iter().find(|at| claims(&at.event).is_some()).unwrap().block;
+    // The start stays; of the claims none does.
+    let () = network.provider().client().request("anvil_mine", (4,)).await.unwrap();
+    network.said("worker-0", "claim committed", LIMIT).await;
+    network.reorganise_from(first.max(start + 1)).await;
+    network.said("worker-0", "is folded anew", LIMIT).await;
+    let report = LONG.settled(&mut network, LIMIT).await;
+    report.assert_finished(&LONG);
 }

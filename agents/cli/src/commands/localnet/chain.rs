@@ -114,9 +114,10 @@ pub(super) async fn stake(
 ) -> Result<()> {
     let account = identity.address();
     let config = tensorlink_chain::Config {
-        rpc_url: chain.http(),
+        rpc_urls: vec![chain.http()],
         deployment: deployment.clone(),
         confirmations: 0,
+        limits: Default::default(),
         identity,
         shutdown: shutdown.clone(),
     };

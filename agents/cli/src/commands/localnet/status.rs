@@ -85,7 +85,7 @@ pub(super) async fn reader(folder: &Folder, state: &State, shutdown: &Cancellati
     let common = Common {
         // Neither flags nor environment: this network's.
         config: folder.config().exists().then(|| folder.config()),
-        rpc: Some(state.chain.ws()),
+        rpc: vec![state.chain.ws()],
         deployment: Some(folder.deployment()),
         ..Common::default()
     };

@@ -264,7 +264,7 @@ mod tests {
             crate::config::Config::load(&common).unwrap()
         };
         let user = load(folder.config());
-        assert_eq!((user.rpc.as_str(), user.data_dir), ("ws://127.0.0.1:20000", folder.user()));
+        assert_eq!((user.rpc, user.data_dir), (vec!["ws://127.0.0.1:20000".to_owned()], folder.user()));
         assert_eq!(user.bootstrap, [state.nodes[0].listens()]);
         let ada = load(folder.node("ada").join("config.toml"));
         assert_eq!((ada.bootstrap, ada.file.worker.price.as_deref()), (user.bootstrap, Some(PRICE)));

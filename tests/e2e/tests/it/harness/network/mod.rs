@@ -428,9 +428,10 @@ impl Network {
 /// The chain as an account sees it, without a process of its own.
 async fn chain_as(account: usize, port: u16, deployment: Deployment, shutdown: &CancellationToken) -> AlloyChain {
     let config = tensorlink_chain::Config {
-        rpc_url: format!("http://127.0.0.1:{port}"),
+        rpc_urls: vec![format!("http://127.0.0.1:{port}")],
         deployment,
         confirmations: 0,
+        limits: Default::default(),
         identity: identity(account),
         shutdown: shutdown.clone(),
     };
