@@ -101,7 +101,7 @@ pub enum Command {
     Worker(WorkerCommand),
     /// Audit other people's work.
     #[command(subcommand)]
-    Validator(ValidatorCommand),
+    Validator(crate::commands::validator::ValidatorCommand),
     /// Post and follow jobs.
     #[command(subcommand)]
     Job(JobCommand),
@@ -190,26 +190,9 @@ pub struct WorkerArgs {
     /// Asking price in SNO (or ETH) per billion multiply-adds [default: 0.000001].
     #[arg(long, env = "TENSORLINK_PRICE", value_name = "AMOUNT")]
     pub price: Option<String>,
-    /// Disk for what auditors may ask for [default: 10GiB].
+    /// Disk for files that jobs need; what is left keeps others for a while [default: 10GiB].
     #[arg(long, env = "TENSORLINK_DISK", value_name = "SIZE")]
     pub disk: Option<String>,
-    /// Device: cpu, cuda or cuda:N [default: cuda if there is one].
-    #[arg(long, env = "TENSORLINK_DEVICE")]
-    pub device: Option<String>,
-}
-
-#[derive(Subcommand, Debug)]
-pub enum ValidatorCommand {
-    /// Draw claims, audit them, convict wrong ones; until interrupted.
-    #[command(after_help = "Example:\n  tensorlink validator run --rate 0.1")]
-    Run(ValidatorArgs),
-}
-
-#[derive(Args, Debug, Default)]
-pub struct ValidatorArgs {
-    /// Share of claims to audit, 0 to 1 [default: 0.1].
-    #[arg(long, env = "TENSORLINK_AUDIT_RATE", value_name = "SHARE")]
-    pub rate: Option<f64>,
     /// Device: cpu, cuda or cuda:N [default: cuda if there is one].
     #[arg(long, env = "TENSORLINK_DEVICE")]
     pub device: Option<String>,

@@ -83,6 +83,8 @@ pub struct WorkerFile {
 pub struct ValidatorFile {
     /// As `--rate`: share of claims to audit, 0 to 1.
     pub rate: Option<f64>,
+    /// As `--disk`, e.g. `10GiB`.
+    pub disk: Option<String>,
     /// As `--device`.
     pub device: Option<String>,
 }

@@ -10,14 +10,13 @@ use tensorlink_chain::AlloyChain;
 use tensorlink_graph::EngineError;
 use tensorlink_net::{Libp2pNet, NetConfig};
 use tensorlink_node::history::Remembered;
-use tensorlink_node::ports::{Chain, Net, Store, StoreError, SystemClock};
+use tensorlink_node::ports::{Chain, Net, Owner, Store, StoreError, SystemClock};
 use tensorlink_node::retry::{Failure, Policy, retry};
 use tensorlink_node::shard::{ShardError, ShardSource};
 use tensorlink_node::{Games, Identity, Journal, Ports, names};
 use tensorlink_store::{Content, Embedded, Kubo};
 use tensorlink_types::{B256, Program};
-use tensorlink_validator::{Answers, Auditor, Claims, Hunts, LastStage, Needs, PLAYS};
-use tensorlink_worker::record::needs_file;
+use tensorlink_validator::{Answers, Auditor, Claims, Hunts, LastStage, PLAYS};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use zeroize::Zeroizing;
@@ -78,7 +77,7 @@ pub struct World {
 }
 
 impl World {
-    /// Joins the network, opens the store; `disk` bounds the embedded store, bytes.
+    /// Joins the network, opens the store; `disk` bounds what it holds, in a folder or a daemon, bytes.
     pub async fn join(config: &Config, identity: &Identity, disk: u64, shutdown: &CancellationToken) -> Result<Self> {
         let parse = |text: &String| text.parse().with_context(|| format!("{text:?} is not a multiaddr"));
         let net_config = NetConfig {
@@ -90,10 +89,14 @@ impl World {
         let key = tensorlink_net::Identity::from_secret(*identity.secret())?;
         let net = Arc::new(Libp2pNet::start(key, net_config)?);
         let port: Arc<dyn Net> = net.clone();
+        let folder = config.data_dir.join("blocks");
         let store: Arc<dyn Store> = match &config.ipfs {
-            Some(url) => Arc::new(Content::start(Kubo::connect(url).await?, port.clone(), shutdown.clone()).await?),
+            Some(url) => {
+                let kubo = Kubo::connect(url, &folder, disk).await?;
+                Arc::new(Content::start(kubo, port.clone(), shutdown.clone()).await?)
+            }
             None => {
-                let embedded = Embedded::open(&config.data_dir.join("blocks"), disk)?;
+                let embedded = Embedded::open(&folder, disk)?;
                 Arc::new(Content::start(embedded, port.clone(), shutdown.clone()).await?)
             }
         };
@@ -110,7 +113,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Connects to the chain, joins the network, opens the store; `disk` bounds the embedded store, bytes.
+    /// Connects to the chain, joins the network, opens the store; `disk` bounds what it holds, bytes.
     pub async fn start(config: &Config, disk: u64, shutdown: &CancellationToken) -> Result<Self> {
         Self::remembering(config, connect(config, keys::load(config)?, shutdown).await?, disk, shutdown).await
     }
@@ -183,8 +186,9 @@ impl Node {
     /// # Errors
     /// When it cannot be had, or is another.
     pub async fn program(&self, config: &Config, source: &ShardSource, program: (u32, B256)) -> Result<Program> {
+        let store = self.ports.store.of(Owner::Nobody);
         let fetch = || async {
-            names::program(self.ports.store.as_ref(), source, program).await.map_err(|error| match error {
+            names::program(store.as_ref(), source, program).await.map_err(|error| match error {
                 ShardError::Store(_) => Failure::Transient(error),
                 error => Failure::Permanent(error),
             })
@@ -239,13 +243,6 @@ impl Node {
     ) -> Result<Auditor<E>> {
         let answers = Answers::open(self.ports.journal.clone(), self.ports.chain.parameters().await?)?;
         let (ports, turns) = (self.ports.clone(), Semaphore::new(turns));
-        let journal = ports.journal.clone();
-        let needs: Needs = Arc::new(move |cid| {
-            needs_file(&journal, cid).unwrap_or_else(|error| {
-                tracing::warn!(%cid, %error, "it is not known whether a file is needed: it stays");
-                true
-            })
-        });
         let games = Arc::new(Games::new(ports.identity.address()));
         Ok(Auditor {
             ports,
@@ -258,7 +255,6 @@ impl Node {
             hunts: Hunts::default(),
             claims: Claims::default(),
             answers,
-            needs,
         })
     }
 }

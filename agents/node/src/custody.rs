@@ -1,6 +1,6 @@
 //! Second holders: whoever keeps the state that another's claim ends in, and gives it to who asks (rules P-34, P-35).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,24 +18,17 @@ use tokio::time::timeout;
 use crate::files::{self, FileError};
 use crate::finality::Finality;
 use crate::interval::state_root_of;
-use crate::journal::{Journal, JournalError};
+use crate::journal::JournalError;
 use crate::ports::chain::{JobState, JobView};
-use crate::ports::{Chain, ChainError, Event, Ports, StoreError};
+use crate::ports::{Chain, ChainError, Event, Owner, Ports, Store, StoreError};
 use crate::shard::{Shard, ShardError, ShardSource};
 use crate::{blocking, names};
 
 /// Name of the record on disk.
 const FILE: &str = "holdings";
 
-/// Whether a file is kept for a worker, by the records on disk.
-///
-/// # Errors
-/// When the journal cannot be read.
-pub fn keeps(journal: &Journal, cid: &str) -> Result<bool, JournalError> {
-    let holdings: Vec<Holding> = journal.read(FILE)?.unwrap_or_default();
-    Ok(holdings.iter().any(|held| held.state == cid))
-}
-/// States kept of jobs that are over, so that their users can still fetch them; older ones are dropped.
+/// States of jobs that are over of which it is remembered where they are, so that their users can still fetch them
+/// while there is room for them.
 const PAST: usize = 4;
 /// States of a lane's claims that are not final yet, at once: one attestation serves all claims before it.
 const MOST: usize = 8;
@@ -180,21 +173,49 @@ impl Keeper {
         &self.finality
     }
 
+    /// At the start, before any event: what is on record is kept, and nothing else.
+    pub async fn take_stock(&self) {
+        let kept = self.holdings().iter().filter(|held| !held.over).cloned().collect::<Vec<_>>();
+        let mut ids = HashSet::new();
+        for held in kept {
+            let id = self.ports.contracts.claim_id(&held.claim);
+            ids.insert(id);
+            let Ok(cid) = held.state.parse() else { continue };
+            match self.held(id).own(&cid).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    tracing::error!(lane = %held.claim.lane(), %cid, "a state that this node attested is gone");
+                }
+                Err(error) => tracing::warn!(%cid, %error, "a state that this node keeps may make room for others"),
+            }
+        }
+        match self.ports.store.owners().await {
+            Ok(owners) => {
+                for owner in owners {
+                    if let Owner::Holding(id) = owner
+                        && !ids.contains(&id)
+                        && let Err(error) = self.held(id).release().await
+                    {
+                        tracing::warn!(%error, "a state that nobody needs keeps its place");
+                    }
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "it is not known who owns files: what nobody needs may keep its place");
+            }
+        }
+    }
+
     fn holdings(&self) -> MutexGuard<'_, Vec<Holding>> {
         self.holdings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Fetches the state that a claim ends in from the claim's worker, who asks, and attests that we have it: a
-    /// signature (rule C-16). `needed` tells which files others than the keeper need here.
+    /// signature (rule C-16).
     ///
     /// # Errors
     /// [`KeepError`].
-    pub async fn keep(
-        &self,
-        asked: &Asked,
-        worker: Address,
-        needed: impl Fn(&str) -> bool,
-    ) -> Result<[u8; 65], KeepError> {
+    pub async fn keep(&self, asked: &Asked, worker: Address) -> Result<[u8; 65], KeepError> {
         let (chain, claim) = (self.ports.chain.as_ref(), &asked.claim);
         let (id, lane) = (self.ports.contracts.claim_id(claim), claim.lane());
         // The record of a final claim may be gone.
@@ -212,18 +233,18 @@ impl Keeper {
             let kept = self.holdings().iter().filter(open).count();
             let place = self.places.try_acquire().ok().filter(|_| kept < MOST);
             let _place = place.ok_or(KeepError::Busy)?;
-            let had = self.ports.store.has(&asked.state).await?;
-            let fetched = timeout(FETCH, self.fetch(asked, worker)).await.unwrap_or(Err(KeepError::Busy));
+            let held = self.held(id);
+            let fetched = timeout(FETCH, self.fetch(asked, (id, worker))).await.unwrap_or(Err(KeepError::Busy));
             let _pins = self.ports.pins.lock().await;
             if let Err(error) = fetched {
                 // What was fetched and is of no use takes nobody's place.
-                if !had && !self.holds(&asked.state.to_string()) && !needed(&asked.state.to_string()) {
-                    let _ = self.ports.store.unpin(&asked.state).await;
+                if self.file_of(id).is_none() {
+                    let _ = held.unpin(&asked.state).await;
                 }
                 return Err(error);
             }
-            // It may have been here, and dropped meanwhile.
-            if !self.ports.store.has(&asked.state).await? {
+            // Another question about the claim may have let go of it meanwhile.
+            if !held.own(&asked.state).await? {
                 return Err(KeepError::Busy);
             }
             let (state, manifest) = (asked.state.to_string(), asked.manifest.to_string());
@@ -235,14 +256,19 @@ impl Keeper {
         Ok(self.ports.identity.sign(self.ports.contracts.holding(id))?)
     }
 
+    /// The store as a claim's end state is kept in it.
+    fn held(&self, claim: ClaimId) -> Arc<dyn Store> {
+        self.ports.store.of(Owner::Holding(claim))
+    }
+
     /// Fetches a state, and checks that it is the claim's.
-    async fn fetch(&self, asked: &Asked, worker: Address) -> Result<(), KeepError> {
+    async fn fetch(&self, asked: &Asked, (id, worker): (ClaimId, Address)) -> Result<(), KeepError> {
         let program = self.program(asked.claim.lane(), asked.manifest, worker).await?;
         let needed = files::file_len(program.state.iter().map(|slot| &slot.ty));
         if needed > self.memory {
             return Err(KeepError::Memory { needed, limit: self.memory });
         }
-        let bytes = self.ports.store.get(&asked.state, &[worker], needed).await?;
+        let bytes = self.held(id).get(&asked.state, &[worker], needed).await?;
         let root = blocking(move || {
             let tensors = files::split(&bytes, program.state.iter().map(|slot| &slot.ty))?;
             Ok::<_, FileError>(state_root_of(&tensors))
@@ -259,7 +285,9 @@ impl Keeper {
         }
         let source = self.source(lane, manifest, worker).await?;
         let root = self.ports.chain.program_root(lane.job, lane.stage).await?;
-        let program = Arc::new(names::program(self.ports.store.as_ref(), &source, (0, root)).await?);
+        // It is in memory from now on.
+        let store = self.ports.store.of(Owner::Nobody);
+        let program = Arc::new(names::program(store.as_ref(), &source, (0, root)).await?);
         self.programs.lock().unwrap_or_else(PoisonError::into_inner).insert(key, program.clone());
         Ok(program)
     }
@@ -270,18 +298,20 @@ impl Keeper {
         Ok(ShardSource { job: lane.job, stage: lane.stage, manifest, holders })
     }
 
-    /// Fetches the files of the shard of another's lane, to be able to give them to others.
+    /// Fetches the files of the shard of another's lane for the lane of ours that is its keeper, to be able to give
+    /// them to others.
     ///
     /// # Errors
     /// [`ShardError`].
-    pub async fn store_shard(&self, lane: Lane, manifest: Cid, worker: Address) -> Result<(), ShardError> {
+    pub async fn store_shard(
+        &self,
+        lane: Lane,
+        manifest: Cid,
+        (worker, keeper): (Address, Lane),
+    ) -> Result<(), ShardError> {
         let source = self.source(lane, manifest, worker).await?;
-        Shard::store(self.ports.chain.as_ref(), self.ports.store.as_ref(), &source).await
-    }
-
-    /// Whether a file is kept here for others.
-    pub fn holds(&self, cid: &str) -> bool {
-        self.holdings().iter().any(|held| held.state == cid)
+        let store = self.ports.store.of(Owner::Ward(keeper));
+        Shard::store(self.ports.chain.as_ref(), store.as_ref(), &source).await
     }
 
     /// CID of the state that a claim ends in, if it is kept here.
@@ -305,17 +335,16 @@ impl Keeper {
         let program = self.program(lane, manifest, worker).await?;
         let types = || program.state.iter().map(|slot| &slot.ty);
         let cid = held.state.parse().map_err(|_| KeepError::Unknown)?;
-        let bytes = self.ports.store.get(&cid, &[], files::file_len(types())).await?;
+        let bytes = self.ports.store.of(Owner::Nobody).get(&cid, &[], files::file_len(types())).await?;
         Ok(files::split(&bytes, types())?)
     }
 
     /// Takes in a confirmed event. Of a lane's final states the last is kept, and those since the last that all stages
-    /// of its job have reached; after the job ends they are kept a while for its user. `needed` tells which files
-    /// others than the keeper need here.
+    /// of its job have reached; after the job ends they stay for its user while there is room for them.
     ///
     /// # Errors
     /// [`JournalError`] if the disk fails.
-    pub async fn apply(&self, event: &Event, needed: impl Fn(&str) -> bool) -> Result<(), JournalError> {
+    pub async fn apply(&self, event: &Event) -> Result<(), JournalError> {
         self.finality.apply(event);
         match event {
             Event::ClaimsFinalized { lane, .. } => {
@@ -323,7 +352,7 @@ impl Keeper {
                     let of = held.claim.lane();
                     of.job == lane.job && held.claim.interval < self.finality.needed_from(of, 1)
                 };
-                self.drop_where(past, needed).await
+                self.drop_where(past).await
             }
             Event::JobSettled { job, .. } => {
                 let of_job = |held: &Holding| held.claim.lane().job == *job;
@@ -333,31 +362,33 @@ impl Keeper {
                 self.update(|holdings| {
                     holdings.iter_mut().filter(|held| of_job(held)).for_each(|held| held.over = true);
                 })?;
+                let ended: Vec<Holding> = self.holdings().iter().filter(|held| of_job(held)).cloned().collect();
+                for held in &ended {
+                    let id = self.ports.contracts.claim_id(&held.claim);
+                    if let Err(error) = self.held(id).release().await {
+                        tracing::warn!(%job, %error, "a state of a job that is over keeps its place for now");
+                    }
+                }
                 let past: Vec<Claim> = self.holdings().iter().filter(|h| h.over).map(|h| h.claim.clone()).collect();
                 let most = past.len().saturating_sub(PAST);
                 let oldest = past.get(..most).unwrap_or_default();
                 self.programs.lock().unwrap_or_else(PoisonError::into_inner).retain(|(of, _), _| of != job);
-                self.drop_where(|held| oldest.contains(&held.claim), needed).await
+                self.drop_where(|held| oldest.contains(&held.claim)).await
             }
             _ => Ok(()),
         }
     }
 
     /// Forgets holdings, and their files unless others need them.
-    async fn drop_where(
-        &self,
-        old: impl Fn(&Holding) -> bool,
-        needed: impl Fn(&str) -> bool,
-    ) -> Result<(), JournalError> {
+    async fn drop_where(&self, old: impl Fn(&Holding) -> bool) -> Result<(), JournalError> {
         let _pins = self.ports.pins.lock().await;
-        let (dropped, kept): (Vec<_>, Vec<_>) = self.holdings().iter().cloned().partition(|held| old(held));
+        let dropped: Vec<Holding> = self.holdings().iter().filter(|held| old(held)).cloned().collect();
         if dropped.is_empty() {
             return Ok(());
         }
-        let free = |held: &&Holding| kept.iter().all(|other| other.state != held.state) && !needed(&held.state);
-        for held in dropped.iter().filter(free) {
+        for held in &dropped {
             if let Ok(cid) = held.state.parse()
-                && let Err(error) = self.ports.store.unpin(&cid).await
+                && let Err(error) = self.held(self.ports.contracts.claim_id(&held.claim)).unpin(&cid).await
             {
                 tracing::debug!(%cid, %error, "not unpinned");
             }

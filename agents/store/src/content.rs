@@ -9,7 +9,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use cid::Cid;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use tensorlink_node::ports::{Incoming, Net, NetError, Protocol, Store, StoreError};
+use tensorlink_node::ports::{Incoming, Net, NetError, Owner, Protocol, Store, StoreError};
 use tensorlink_types::Address;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -29,14 +29,15 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const ABSENT: u8 = 0;
 const PRESENT: u8 = 1;
 
-/// Files by CID over a backend and the peers.
+/// Files by CID over a backend and the peers, as one owner has them.
 pub struct Content<B> {
     backend: Arc<B>,
     net: Arc<dyn Net>,
+    owner: Owner,
 }
 
 impl<B: Backend> Content<B> {
-    /// Joins backend and net, and serves blocks to peers until `shutdown`.
+    /// Joins backend and net, and serves blocks to peers until `shutdown`. The owner is the node itself.
     ///
     /// # Errors
     /// [`NetError`] if the block protocol cannot be served.
@@ -44,7 +45,7 @@ impl<B: Backend> Content<B> {
         let backend = Arc::new(backend);
         let requests = net.serve(Protocol::Block).await?;
         tokio::spawn(serve(backend.clone(), requests, shutdown));
-        Ok(Self { backend, net })
+        Ok(Self { backend, net, owner: Owner::Node })
     }
 
     /// A verified block: from here, else from the first holder that gives it, else from the network behind the backend.
@@ -142,6 +143,10 @@ impl<B: Backend> Content<B> {
 
 #[async_trait]
 impl<B: Backend> Store for Content<B> {
+    fn of(&self, owner: Owner) -> Arc<dyn Store> {
+        Arc::new(Self { backend: self.backend.clone(), net: self.net.clone(), owner })
+    }
+
     async fn put(&self, content: Bytes) -> Result<Cid, StoreError> {
         // Hashing megabytes takes milliseconds: not on a thread that others wait for.
         let blocks = tokio::task::spawn_blocking(move || blocks_of(&content))
@@ -149,17 +154,18 @@ impl<B: Backend> Store for Content<B> {
             .map_err(|error| StoreError::Backend(error.to_string()))?;
         let Some((root, _)) = blocks.last() else { return Err(StoreError::Backend("a file without blocks".into())) };
         let root = *root;
-        self.backend.keep(&root, blocks).await?;
+        self.backend.keep(&root, blocks, self.owner).await?;
         Ok(root)
     }
 
     async fn get(&self, cid: &Cid, holders: &[Address], limit: u64) -> Result<Bytes, StoreError> {
         check_kind(cid)?;
         let holders = Holders::new(holders, self.net.address());
-        let keep = !self.backend.has(cid).await?;
-        let (content, blocks) = self.assemble(cid, &holders, limit, keep).await?;
-        if keep {
-            self.backend.keep(cid, blocks).await?;
+        // Before it is read: what nobody owns may make room for another file meanwhile.
+        let here = self.backend.own(cid, self.owner).await?;
+        let (content, blocks) = self.assemble(cid, &holders, limit, !here).await?;
+        if !here && !self.backend.keep(cid, blocks, self.owner).await? {
+            tracing::debug!(%cid, "a file that nobody owns is not kept: there is no room beside what others own");
         }
         Ok(content)
     }
@@ -168,8 +174,24 @@ impl<B: Backend> Store for Content<B> {
         self.backend.has(cid).await
     }
 
+    async fn own(&self, cid: &Cid) -> Result<bool, StoreError> {
+        self.backend.own(cid, self.owner).await
+    }
+
     async fn unpin(&self, cid: &Cid) -> Result<(), StoreError> {
-        self.backend.release(cid).await
+        self.backend.disown(cid, self.owner).await
+    }
+
+    async fn release(&self) -> Result<(), StoreError> {
+        self.backend.release(self.owner).await
+    }
+
+    async fn owners(&self) -> Result<Vec<Owner>, StoreError> {
+        self.backend.owners().await
+    }
+
+    async fn room(&self) -> Result<u64, StoreError> {
+        self.backend.room().await
     }
 }
 

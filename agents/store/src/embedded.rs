@@ -1,33 +1,24 @@
 //! Blocks in a database of our own: one file, crash-safe, counted by reference, within a budget.
 //!
-//! Every change is one durable transaction: what `keep` returned from is there after a kill or a power cut, and what it
-//! did not return from is there wholly or not at all. redb's cheaper commits live in memory until the next durable one,
-//! so they would not even outlive the process.
+//! Every change is one durable transaction, of blocks and of who owns them: what `keep` returned from is there after a
+//! kill or a power cut, and what it did not return from is there wholly or not at all. redb's cheaper commits live in
+//! memory until the next durable one, so they would not even outlive the process. They are enough for when a file was
+//! used last.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use async_trait::async_trait;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use cid::Cid;
-use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
-use tensorlink_node::ports::StoreError;
+use redb::{Database, DatabaseError, Durability, ReadableDatabase};
+use tensorlink_node::ports::{Owner, StoreError};
 use tokio::task::spawn_blocking;
 
-use crate::backend::Backend;
+use crate::backend::{Backend, bytes_of, failure, share_of_quotes};
+use crate::blocks::{self, Blocks};
+use crate::ledger::{self, Kind, Ledger};
 
-/// (CID, number of the piece) → piece of the block.
-const PIECES: TableDefinition<'_, (&[u8], u32), &[u8]> = TableDefinition::new("pieces");
-/// CID → number of pinned files that hold the block.
-const COUNTS: TableDefinition<'_, &[u8], u64> = TableDefinition::new("counts");
-/// Root CID → CIDs of the file's blocks, each once.
-const PINS: TableDefinition<'_, &[u8], Vec<&[u8]>> = TableDefinition::new("pins");
-/// `bytes` → sum of the blocks' sizes.
-const TOTALS: TableDefinition<'_, &str, u64> = TableDefinition::new("totals");
-const BYTES: &str = "bytes";
-/// Largest piece of a block, bytes. The database gives a value a power of two of bytes, its key and header included: a
-/// block of 256 KiB in one piece would take 512 KiB of disk.
-const PIECE: usize = (64 << 10) - 512;
 /// Memory that the database may use as a cache, bytes: for its indices. Files are read seldom, and the operating system
 /// caches as well.
 const CACHE: usize = 4 << 20;
@@ -41,31 +32,43 @@ pub struct Embedded {
     budget: u64,
 }
 
-fn backend(error: impl std::fmt::Display) -> StoreError {
-    StoreError::Backend(error.to_string())
-}
-
-/// A block in pieces; an empty one has one, so that it is there.
-fn pieces_of(block: &[u8]) -> impl Iterator<Item = &[u8]> {
-    block.chunks(PIECE).chain(block.is_empty().then_some(&[] as &[u8]))
-}
-
-/// Opens (and creates) the database in a folder.
-fn open(folder: &Path) -> Result<Database, StoreError> {
+/// Opens (and creates) a database in a folder.
+pub(crate) fn open(folder: &Path, name: &str) -> Result<Database, StoreError> {
     let at = |error: &dyn std::fmt::Display| StoreError::Backend(format!("{}: {error}", folder.display()));
     std::fs::create_dir_all(folder).map_err(|e| at(&e))?;
-    let file = folder.join("blocks.redb");
-    let database = Database::builder().set_cache_size(CACHE).create(file).map_err(|error| match error {
+    let file = folder.join(name);
+    Database::builder().set_cache_size(CACHE).create(file).map_err(|error| match error {
         DatabaseError::DatabaseAlreadyOpen => StoreError::InUse(folder.display().to_string()),
         error => at(&error),
-    })?;
+    })
+}
+
+/// Opens (and creates) that of blocks. What is there from before owners were recorded is nobody's: roles that need a
+/// file own it when they start.
+fn open_blocks(folder: &Path) -> Result<Database, StoreError> {
+    let at = |error: &dyn std::fmt::Display| StoreError::Backend(format!("{}: {error}", folder.display()));
+    let database = open(folder, "blocks.redb")?;
     let write = database.begin_write().map_err(|e| at(&e))?;
-    write.open_table(PIECES).map_err(|e| at(&e))?;
-    write.open_table(COUNTS).map_err(|e| at(&e))?;
-    write.open_table(PINS).map_err(|e| at(&e))?;
-    write.open_table(TOTALS).map_err(|e| at(&e))?;
+    {
+        let blocks = Blocks::open(&write)?;
+        let mut ledger = Ledger::open(&write)?;
+        if !ledger.settle_version().map_err(|e| at(&e))? {
+            for (root, bytes) in blocks.files()? {
+                ledger.own(Owner::Nobody, &root, bytes)?;
+            }
+        }
+    }
     write.commit().map_err(|e| at(&e))?;
     Ok(database)
+}
+
+/// Drops the file that nobody owns and that was not used for longest, of those for quotes only if `quoted`; whether
+/// there was one.
+fn evict(blocks: &mut Blocks<'_>, ledger: &mut Ledger<'_>, quoted: bool) -> Result<bool, StoreError> {
+    let Some(oldest) = ledger.oldest(quoted)? else { return Ok(false) };
+    blocks.remove(&oldest)?;
+    ledger.forget(&oldest)?;
+    Ok(true)
 }
 
 impl Embedded {
@@ -75,106 +78,93 @@ impl Embedded {
     /// # Errors
     /// [`StoreError::InUse`] when another process has it open, [`StoreError::Backend`].
     pub fn open(folder: &Path, budget: u64) -> Result<Self, StoreError> {
-        let database = Arc::new(RwLock::new(Some(open(folder)?)));
+        let database = Arc::new(RwLock::new(Some(open_blocks(folder)?)));
         Ok(Self { folder: folder.to_owned(), database, budget })
     }
 
-    fn read_block(database: &Database, cid: &Cid) -> Result<Option<Bytes>, StoreError> {
-        let read = database.begin_read().map_err(backend)?;
-        let pieces = read.open_table(PIECES).map_err(backend)?;
-        let key = cid.to_bytes();
-        let mut block = None;
-        for piece in pieces.range((key.as_slice(), 0)..=(key.as_slice(), u32::MAX)).map_err(backend)? {
-            let (_, piece) = piece.map_err(backend)?;
-            block.get_or_insert_with(BytesMut::new).extend_from_slice(piece.value());
-        }
-        Ok(block.map(BytesMut::freeze))
-    }
-
-    fn pin(database: &Database, root: &Cid, blocks: &[(Cid, Bytes)], budget: u64) -> Result<(), StoreError> {
-        let write = database.begin_write().map_err(backend)?;
+    fn add(
+        database: &Database,
+        root: &[u8],
+        (blocks, owner): (&[(Cid, Bytes)], Owner),
+        budget: u64,
+    ) -> Result<bool, StoreError> {
+        let write = database.begin_write().map_err(failure)?;
         {
-            let mut pins = write.open_table(PINS).map_err(backend)?;
-            if pins.get(root.to_bytes().as_slice()).map_err(backend)?.is_some() {
-                return Ok(());
-            }
-            let mut pieces = write.open_table(PIECES).map_err(backend)?;
-            let mut counts = write.open_table(COUNTS).map_err(backend)?;
-            let mut totals = write.open_table(TOTALS).map_err(backend)?;
-            let total = totals.get(BYTES).map_err(backend)?.map_or(0, |total| total.value());
-            let mut needed = 0;
-            let cids: Vec<Vec<u8>> = blocks.iter().map(|(cid, _)| cid.to_bytes()).collect();
-            for (key, (_, block)) in cids.iter().map(Vec::as_slice).zip(blocks) {
-                let count = counts.get(key).map_err(backend)?.map_or(0, |count| count.value());
-                counts.insert(key, count + 1).map_err(backend)?;
-                if count > 0 {
-                    continue;
+            let (mut here, mut ledger) = (Blocks::open(&write)?, Ledger::open(&write)?);
+            let bytes = bytes_of(blocks);
+            if !here.has(root)? {
+                // Returning drops the transaction, which undoes it.
+                let full = |needed| if owner.keeps() { Err(StoreError::Full { needed, budget }) } else { Ok(false) };
+                let share = share_of_quotes(budget);
+                if owner == Owner::Quote && bytes > share {
+                    return full(bytes);
                 }
-                needed += block.len() as u64;
-                if total + needed > budget {
-                    // Dropping the transaction undoes it.
-                    let needed = blocks.iter().map(|(_, block)| block.len() as u64).sum();
-                    return Err(StoreError::Full { needed, budget });
+                while owner == Owner::Quote && ledger.sum(Kind::Quoted)?.saturating_add(bytes) > share {
+                    if !evict(&mut here, &mut ledger, true)? {
+                        break;
+                    }
                 }
-                for (i, piece) in (0..).zip(pieces_of(block)) {
-                    pieces.insert((key, i), piece).map_err(backend)?;
+                if here.fresh(blocks)? > budget {
+                    return full(bytes);
                 }
-            }
-            totals.insert(BYTES, total + needed).map_err(backend)?;
-            let cids: Vec<&[u8]> = cids.iter().map(Vec::as_slice).collect();
-            pins.insert(root.to_bytes().as_slice(), cids).map_err(backend)?;
-        }
-        write.commit().map_err(backend)
-    }
-
-    fn overwrite(database: &Database, cid: &Cid, block: &[u8]) -> Result<(), StoreError> {
-        let write = database.begin_write().map_err(backend)?;
-        {
-            let counts = write.open_table(COUNTS).map_err(backend)?;
-            let mut pieces = write.open_table(PIECES).map_err(backend)?;
-            let key = cid.to_bytes();
-            let key = key.as_slice();
-            if counts.get(key).map_err(backend)?.is_none() {
-                return Ok(());
-            }
-            for (i, piece) in (0..).zip(pieces_of(block)) {
-                pieces.insert((key, i), piece).map_err(backend)?;
-            }
-        }
-        write.commit().map_err(backend)
-    }
-
-    fn drop_pin(database: &Database, root: &Cid) -> Result<(), StoreError> {
-        let write = database.begin_write().map_err(backend)?;
-        {
-            let mut pins = write.open_table(PINS).map_err(backend)?;
-            let Some(cids) = pins.remove(root.to_bytes().as_slice()).map_err(backend)? else { return Ok(()) };
-            let mut pieces = write.open_table(PIECES).map_err(backend)?;
-            let mut counts = write.open_table(COUNTS).map_err(backend)?;
-            let mut totals = write.open_table(TOTALS).map_err(backend)?;
-            let mut total = totals.get(BYTES).map_err(backend)?.map_or(0, |total| total.value());
-            for cid in cids.value() {
-                let count = counts.get(cid).map_err(backend)?.map_or(0, |count| count.value());
-                if count > 1 {
-                    counts.insert(cid, count - 1).map_err(backend)?;
-                } else {
-                    counts.remove(cid).map_err(backend)?;
-                    let all = (cid, 0)..=(cid, u32::MAX);
-                    for piece in pieces.extract_from_if(all, |_, _| true).map_err(backend)? {
-                        let (_, piece) = piece.map_err(backend)?;
-                        total = total.saturating_sub(piece.value().len() as u64);
+                here.add(root, blocks)?;
+                // Afterwards: what is dropped may hold blocks of the file.
+                while here.total()? > budget {
+                    if !evict(&mut here, &mut ledger, false)? {
+                        return full(bytes);
                     }
                 }
             }
-            totals.insert(BYTES, total).map_err(backend)?;
+            ledger.own(owner, root, bytes)?;
         }
-        write.commit().map_err(backend)
+        write.commit().map_err(failure)?;
+        Ok(true)
     }
 
-    fn is_pinned(database: &Database, root: &Cid) -> Result<bool, StoreError> {
-        let read = database.begin_read().map_err(backend)?;
-        let pins = read.open_table(PINS).map_err(backend)?;
-        Ok(pins.get(root.to_bytes().as_slice()).map_err(backend)?.is_some())
+    fn add_owner(database: &Database, root: &[u8], owner: Owner) -> Result<bool, StoreError> {
+        let read = database.begin_read().map_err(failure)?;
+        if !blocks::has(&read, root)? {
+            return Ok(false);
+        }
+        if ledger::is_owned(&read, owner, root)? {
+            return Ok(true);
+        }
+        let mut write = database.begin_write().map_err(failure)?;
+        if !owner.keeps() {
+            write.set_durability(Durability::None).map_err(failure)?;
+        }
+        let known = Ledger::open(&write)?.own_known(owner, root)?;
+        write.commit().map_err(failure)?;
+        Ok(known)
+    }
+
+    fn drop_owner(database: &Database, root: &[u8], owner: Owner) -> Result<(), StoreError> {
+        let write = database.begin_write().map_err(failure)?;
+        {
+            let mut ledger = Ledger::open(&write)?;
+            if ledger.disown(owner, root)? {
+                ledger.forget(root)?;
+                Blocks::open(&write)?.remove(root)?;
+            }
+        }
+        write.commit().map_err(failure)
+    }
+
+    fn release_all(database: &Database, owner: Owner) -> Result<(), StoreError> {
+        if !ledger::has_any(&database.begin_read().map_err(failure)?, owner)? {
+            return Ok(());
+        }
+        let write = database.begin_write().map_err(failure)?;
+        Ledger::open(&write)?.release(owner)?;
+        write.commit().map_err(failure)
+    }
+
+    /// Reads on a thread that may block.
+    async fn reading<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&redb::ReadTransaction) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.blocking(move |database| job(&database.begin_read().map_err(failure)?)).await
     }
 
     /// Runs on a thread that may block.
@@ -183,7 +173,7 @@ impl Embedded {
         job: impl FnOnce(&Database) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let store = self.clone();
-        spawn_blocking(move || store.with(job)).await.map_err(backend)?
+        spawn_blocking(move || store.with(job)).await.map_err(failure)?
     }
 
     /// Does something with the database, which is opened again if it failed before.
@@ -192,7 +182,7 @@ impl Embedded {
         if closed {
             let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
             if database.is_none() {
-                *database = Some(open(&self.folder)?);
+                *database = Some(open_blocks(&self.folder)?);
             }
         }
         let done = match self.database.read().unwrap_or_else(PoisonError::into_inner).as_ref() {
@@ -211,28 +201,50 @@ impl Embedded {
 impl Backend for Embedded {
     async fn block(&self, cid: &Cid) -> Result<Option<Bytes>, StoreError> {
         let cid = *cid;
-        self.blocking(move |database| Self::read_block(database, &cid)).await
+        self.reading(move |read| blocks::read(read, &cid)).await
     }
 
-    async fn keep(&self, root: &Cid, blocks: Vec<(Cid, Bytes)>) -> Result<(), StoreError> {
-        let root = *root;
-        let budget = self.budget;
-        self.blocking(move |database| Self::pin(database, &root, &blocks, budget)).await
+    async fn keep(&self, root: &Cid, blocks: Vec<(Cid, Bytes)>, owner: Owner) -> Result<bool, StoreError> {
+        let (root, budget) = (root.to_bytes(), self.budget);
+        self.blocking(move |database| Self::add(database, &root, (&blocks, owner), budget)).await
+    }
+
+    async fn own(&self, root: &Cid, owner: Owner) -> Result<bool, StoreError> {
+        let root = root.to_bytes();
+        self.blocking(move |database| Self::add_owner(database, &root, owner)).await
     }
 
     async fn mend(&self, cid: &Cid, block: Bytes) -> Result<(), StoreError> {
         let cid = *cid;
-        self.blocking(move |database| Self::overwrite(database, &cid, &block)).await
+        let job = move |database: &Database| {
+            let write = database.begin_write().map_err(failure)?;
+            Blocks::open(&write)?.mend(&cid, &block)?;
+            write.commit().map_err(failure)
+        };
+        self.blocking(job).await
     }
 
     async fn has(&self, root: &Cid) -> Result<bool, StoreError> {
-        let root = *root;
-        self.blocking(move |database| Self::is_pinned(database, &root)).await
+        let root = root.to_bytes();
+        self.reading(move |read| blocks::has(read, &root)).await
     }
 
-    async fn release(&self, root: &Cid) -> Result<(), StoreError> {
-        let root = *root;
-        self.blocking(move |database| Self::drop_pin(database, &root)).await
+    async fn disown(&self, root: &Cid, owner: Owner) -> Result<(), StoreError> {
+        let root = root.to_bytes();
+        self.blocking(move |database| Self::drop_owner(database, &root, owner)).await
+    }
+
+    async fn release(&self, owner: Owner) -> Result<(), StoreError> {
+        self.blocking(move |database| Self::release_all(database, owner)).await
+    }
+
+    async fn owners(&self) -> Result<Vec<Owner>, StoreError> {
+        self.reading(ledger::owners).await
+    }
+
+    async fn room(&self) -> Result<u64, StoreError> {
+        let owned = self.reading(|read| ledger::sum(read, Kind::Owned)).await?;
+        Ok(self.budget.saturating_sub(owned))
     }
 
     async fn search(&self, _: &Cid) -> Result<Option<Bytes>, StoreError> {
@@ -248,15 +260,13 @@ mod tests {
 
     fn total(store: &Embedded) -> u64 {
         let database = store.database.read().unwrap();
-        let read = database.as_ref().unwrap().begin_read().unwrap();
-        let totals = read.open_table(TOTALS).unwrap();
-        totals.get(BYTES).unwrap().map_or(0, |t| t.value())
+        blocks::total(&database.as_ref().unwrap().begin_read().unwrap())
     }
 
     async fn put(store: &Embedded, content: &[u8]) -> Result<Cid, StoreError> {
         let blocks = blocks_of(&Bytes::copy_from_slice(content));
         let root = blocks.last().unwrap().0;
-        store.keep(&root, blocks).await?;
+        store.keep(&root, blocks, Owner::Node).await?;
         Ok(root)
     }
 
@@ -270,10 +280,10 @@ mod tests {
         let two = put(&store, &[shared.as_slice(), b"two"].concat()).await.unwrap();
         let leaf = blocks_of(&shared.clone().into())[0].0;
         assert!(total(&store) < 2 * CHUNK as u64);
-        store.release(&one).await.unwrap();
-        store.release(&one).await.unwrap();
+        store.disown(&one, Owner::Node).await.unwrap();
+        store.disown(&one, Owner::Node).await.unwrap();
         assert_eq!(store.block(&leaf).await.unwrap().unwrap(), shared);
-        store.release(&two).await.unwrap();
+        store.disown(&two, Owner::Node).await.unwrap();
         assert!(store.block(&leaf).await.unwrap().is_none());
         assert_eq!(total(&store), 0);
     }
@@ -295,6 +305,29 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_is_there_from_before_owners_were_recorded_is_nobodys_until_somebody_needs_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Embedded::open(folder.path(), 1000).unwrap();
+        let (needed, past) = (put(&store, &[1; 400]).await.unwrap(), put(&store, &[2; 400]).await.unwrap());
+        drop(store);
+        let database = open(folder.path(), "blocks.redb").unwrap();
+        let write = database.begin_write().unwrap();
+        for table in write.list_tables().unwrap().collect::<Vec<_>>() {
+            if ["owned", "files", "queue", "sums"].contains(&redb::TableHandle::name(&table)) {
+                assert!(write.delete_table(table).unwrap());
+            }
+        }
+        write.commit().unwrap();
+        drop(database);
+        let store = Embedded::open(folder.path(), 1000).unwrap();
+        assert_eq!((store.owners().await.unwrap(), store.room().await.unwrap()), (vec![], 1000));
+        assert!(store.own(&needed, Owner::Node).await.unwrap());
+        assert_eq!(store.room().await.unwrap(), 600);
+        put(&store, &[3; 500]).await.unwrap();
+        assert!(store.has(&needed).await.unwrap() && !store.has(&past).await.unwrap());
+    }
+
+    #[tokio::test]
     async fn the_disk_holds_little_more_than_the_blocks_and_room_is_used_again() {
         let folder = tempfile::tempdir().unwrap();
         let store = Embedded::open(folder.path(), 64 << 20).unwrap();
@@ -303,7 +336,7 @@ mod tests {
             let content: Vec<u8> = (0..2u32 << 20).flat_map(|i| (i ^ round << 24).to_le_bytes()).collect();
             let root = put(&store, &content).await.unwrap();
             assert!(size() < 2 * content.len() as u64 + (3 << 20), "{} bytes after {round}", size());
-            store.release(&root).await.unwrap();
+            store.disown(&root, Owner::Node).await.unwrap();
         }
     }
 

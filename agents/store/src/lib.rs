@@ -5,6 +5,8 @@
 //! |---|---|
 //! | [`content`] | the port: fetch from peers, verify, keep, serve |
 //! | [`backend`] | what a place for blocks must do |
+//! | `blocks` | blocks counted by reference, in a database |
+//! | `ledger` | who owns which file, and which was not used for longest |
 //! | `holders` | whom to ask for a file's blocks |
 //! | [`embedded`] | a database of our own (the default) |
 //! | [`kubo`] | a Kubo daemon by its RPC API (`--ipfs`) |
@@ -31,10 +33,12 @@
 //! ```
 
 pub mod backend;
+mod blocks;
 pub mod content;
 pub mod embedded;
 mod holders;
 pub mod kubo;
+mod ledger;
 pub mod unixfs;
 
 pub use content::Content;

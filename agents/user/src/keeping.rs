@@ -53,7 +53,7 @@ impl User {
         let (Some(manifest), Ok(state)) = (self.own_manifest(claim.lane().job), Cid::try_from(state)) else {
             return Response::Declined("not a job of this user".into());
         };
-        match self.keeper.keep(&Asked { claim, committed_at, state, manifest }, peer, |_| false).await {
+        match self.keeper.keep(&Asked { claim, committed_at, state, manifest }, peer).await {
             Ok(signature) => Response::Holding(signature.to_vec()),
             Err(error) => Response::Declined(error.to_string()),
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cid::Cid;
@@ -12,7 +13,7 @@ use tensorlink_node::custody::holders;
 use tensorlink_node::files::{self, FileError};
 use tensorlink_node::interval::state_root_of;
 use tensorlink_node::ports::chain::JobView;
-use tensorlink_node::ports::{ChainError, NetError, Protocol, StoreError};
+use tensorlink_node::ports::{ChainError, NetError, Owner, Protocol, Store, StoreError};
 use tensorlink_node::retry::{Failure, Policy, retry};
 use tensorlink_node::wire::manifest::{MAX_MANIFEST, MAX_PROGRAM, Manifest, ManifestError, TrainingFiles, parse_cid};
 use tensorlink_node::wire::rpc::{Request, Response};
@@ -160,10 +161,10 @@ impl User {
         for stage in 0..job.stages {
             let files = manifest.training(stage)?;
             let program = self.program(files).await?;
-            let notes = self.ports.store.get(&parse_cid(&files.notes)?, &[], MAX_MANIFEST).await?;
+            let notes = self.looked_at().get(&parse_cid(&files.notes)?, &[], MAX_MANIFEST).await?;
             let mut constants = Vec::new();
             for (slot, cid) in program.constants.iter().zip(&files.constants) {
-                let bytes = self.ports.store.get(&parse_cid(cid)?, &[], slot.ty.byte_len()).await?;
+                let bytes = self.looked_at().get(&parse_cid(cid)?, &[], slot.ty.byte_len()).await?;
                 constants.push(Tensor::from_bytes(slot.ty.clone(), &bytes)?);
             }
             let (state, root) = self.state_after(job, (stage, interval, claims), &program).await?;
@@ -172,15 +173,20 @@ impl User {
         Ok(stages)
     }
 
+    /// The store for who only reads: what is published stays there anyway, and what is fetched for a look need not.
+    fn looked_at(&self) -> Arc<dyn Store> {
+        self.ports.store.of(Owner::Nobody)
+    }
+
     /// A job's files, which its user has.
     pub(crate) async fn manifest(&self, note: &JobNote) -> Result<Manifest, ResultError> {
         let manifest = parse_cid(&note.manifest)?;
-        Ok(Manifest::parse(&self.ports.store.get(&manifest, &[], MAX_MANIFEST).await?)?)
+        Ok(Manifest::parse(&self.looked_at().get(&manifest, &[], MAX_MANIFEST).await?)?)
     }
 
     /// A stage's program.
     pub(crate) async fn program(&self, files: &TrainingFiles) -> Result<CheckedProgram, ResultError> {
-        let program = self.ports.store.get(&parse_cid(&files.program)?, &[], MAX_PROGRAM).await?;
+        let program = self.looked_at().get(&parse_cid(&files.program)?, &[], MAX_PROGRAM).await?;
         Ok(CheckedProgram::new(decode::<Program>("program", &program)?)?)
     }
 
@@ -257,7 +263,7 @@ impl User {
         };
         let cid = Cid::try_from(cid).map_err(|_| ManifestError::Cid("of a state".into()))?;
         let types = || program.state.iter().map(|slot| &slot.ty);
-        let bytes = self.ports.store.get(&cid, &[holder], files::file_len(types())).await?;
+        let bytes = self.looked_at().get(&cid, &[holder], files::file_len(types())).await?;
         Ok(files::split(&bytes, types())?)
     }
 
@@ -267,7 +273,7 @@ impl User {
     /// [`ResultError`].
     pub async fn held_out(&self, note: &JobNote) -> Result<TrainingSet, ResultError> {
         let tensor = async |(ty, cid): &(tensorlink_types::TensorType, String)| {
-            let bytes = self.ports.store.get(&parse_cid(cid)?, &[], ty.byte_len()).await?;
+            let bytes = self.looked_at().get(&parse_cid(cid)?, &[], ty.byte_len()).await?;
             Ok::<_, ResultError>(Tensor::from_bytes(ty.clone(), &bytes)?)
         };
         Ok(TrainingSet { features: tensor(&note.features).await?, labels: tensor(&note.labels).await? })

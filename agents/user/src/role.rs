@@ -130,6 +130,7 @@ impl User {
         let mut reports = ports.net.subscribe(PROGRESS).await?;
         let requests = ports.net.serve(Protocol::Rpc).await?;
         let keeper = Keeper::open(ports.clone(), u64::MAX)?;
+        keeper.take_stock().await;
         let (told, events) = watch::channel(Vec::new());
         let user = Arc::new(Self {
             ports,
@@ -151,7 +152,7 @@ impl User {
                     event = chain_events.recv() => match event {
                         Some(event) => {
                             listener.roster.apply(&event.event);
-                            if let Err(error) = listener.keeper.apply(&event.event, |_| false).await {
+                            if let Err(error) = listener.keeper.apply(&event.event).await {
                                 tracing::error!(%error, "the record of kept states cannot be written");
                             }
                             told.send_modify(|events| {

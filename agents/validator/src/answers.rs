@@ -5,13 +5,13 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cid::Cid;
 use serde::{Deserialize, Serialize};
 use tensorlink_graph::engine::Engine;
 use tensorlink_node::Identity;
 use tensorlink_node::journal::{Journal, JournalError};
 use tensorlink_node::ports::chain::{JobView, Parameters, Seed};
 use tensorlink_node::ports::{AuditMove, Call, ChainError};
+use tensorlink_node::shard::ShardError;
 use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
 use tensorlink_proof::commit::is_receipt;
 use tensorlink_proof::commit::sign::SignatureError;
@@ -162,9 +162,9 @@ impl Answers {
         self.given().iter().find(|given| given.id == claim).cloned()
     }
 
-    /// Whether an answer that we may have to stand for needs a file, by its CID's bytes.
-    fn needs(&self, cid: &[u8]) -> bool {
-        self.given().iter().any(|given| given.record.state == cid || given.record.inputs == cid)
+    /// All that we answered and may have to stand for.
+    pub(crate) fn all(&self) -> Vec<Given> {
+        self.given().clone()
     }
 
     fn given(&self) -> MutexGuard<'_, Vec<Given>> {
@@ -204,19 +204,34 @@ where
         (answer, record): (AuditAnswer, &IntervalRecord),
     ) -> Result<(), AuditError> {
         let Some(audited) = target.audited() else { return Ok(()) };
+        match self.keep_evidence(target.id, record).await {
+            Ok(true) => {}
+            Ok(false) => {
+                let (lane, interval) = (target.claim.lane(), target.claim.interval);
+                tracing::error!(
+                    %lane,
+                    interval,
+                    "drawn, but not answered: there is no room for what the answer rests on; give the store more by \
+                     --disk, or `disk` in the configuration file"
+                );
+                return Ok(());
+            }
+            Err(error) => return Err(ShardError::from(error).into()),
+        }
         let (window, record) = (job.challenge_window, record.clone());
         let given = Given { id: target.id, audited, window, answer, record, step: Step::Computed };
         let now = self.ports.chain.head().await?.timestamp;
         // Nobody can be accused any more when twice the window is over.
         let is_over = |old: &Given| old.step == Step::Over && now >= self.answers.quarters_of(old).end(8);
-        let over: Vec<Given> = self.answers.given().iter().filter(|old| is_over(old)).cloned().collect();
+        let before = self.answers.all();
         self.answers.update(|all| {
             all.retain(|old| !is_over(old));
             all.push(given);
         })?;
         self.answers.ready.notify_one();
-        for old in over {
-            self.forget(&old.record).await;
+        let still: HashSet<ClaimId> = self.answers.given().iter().map(|given| given.id).collect();
+        for old in before.iter().filter(|old| !still.contains(&old.id)) {
+            self.drop_evidence(old.id, &old.record).await;
         }
         Ok(())
     }
@@ -358,21 +373,6 @@ where
             Err(error) => tracing::debug!(period, %error, "a seed is not recorded by us"),
         }
         recording().remove(&period);
-    }
-
-    /// Lets go of the files that an execution took, unless this node needs them: a worker's state is that of its
-    /// replica, and an answer about one replica rests on the file that the other's is about.
-    pub(crate) async fn forget(&self, record: &IntervalRecord) {
-        let _pins = self.ports.pins.lock().await;
-        for bytes in [&record.state, &record.inputs] {
-            let Ok(cid) = Cid::try_from(bytes.as_slice()) else { continue };
-            if self.answers.needs(bytes) || (self.needs)(&cid.to_string()) {
-                continue;
-            }
-            if let Err(error) = self.ports.store.unpin(&cid).await {
-                tracing::debug!(%cid, %error, "not unpinned");
-            }
-        }
     }
 
     /// Penalises who answered just what a proof has shown to be wrong: it copied the liar.

@@ -12,7 +12,7 @@ use tensorlink_node::interval::{Outcome, Span, inputs_len, received_roots};
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::pipeline::PipelineError;
 use tensorlink_node::ports::chain::JobView;
-use tensorlink_node::ports::{Call, ChainError, NetError, Protocol, StoreError};
+use tensorlink_node::ports::{Call, ChainError, NetError, Owner, Protocol, StoreError};
 use tensorlink_node::replay::{Replay, ReplayError};
 use tensorlink_node::retry::{Failure, Policy, retry};
 use tensorlink_node::shard::{Shard, ShardError, ShardSource};
@@ -245,9 +245,6 @@ fn passing(error: ShardError) -> Failure<ShardError> {
     }
 }
 
-/// Whether a file, by its CID, is needed.
-pub type Needs = Arc<dyn Fn(&str) -> bool + Send + Sync>;
-
 /// Audits claims.
 pub struct Auditor<E> {
     /// Its world.
@@ -271,8 +268,6 @@ pub struct Auditor<E> {
     pub claims: Claims,
     /// Our answers for claims that we are drawn for.
     pub answers: Answers,
-    /// Whether something else on this node needs a file, which is then not let go of.
-    pub needs: Needs,
 }
 
 impl<E> Auditor<E>
@@ -421,8 +416,8 @@ where
         let lane = Lane { stage, ..target.claim.lane() };
         let holders = holders(self.ports.chain.as_ref(), job, lane).await.map_err(fatal)?;
         let source = ShardSource { job: job.id, stage, manifest: target.manifest, holders };
-        let (chain, store) = (self.ports.chain.as_ref(), self.ports.store.as_ref());
-        let fetch = || async { Shard::fetch(chain, store, &source, memory).await.map_err(passing) };
+        let (chain, store) = (self.ports.chain.as_ref(), self.ports.store.of(Owner::Nobody));
+        let fetch = || async { Shard::fetch(chain, store.as_ref(), &source, memory).await.map_err(passing) };
         Ok(Arc::new(retry(self.ports.clock.as_ref(), PATIENCE, fetch).await.map_err(fatal)?))
     }
 
@@ -457,8 +452,9 @@ where
 
     pub(crate) async fn fetch(&self, cid: &[u8], worker: Address, limit: u64) -> Result<bytes::Bytes, Gap> {
         let cid = Cid::try_from(cid)?;
+        let store = self.ports.store.of(Owner::Nobody);
         let result = retry(self.ports.clock.as_ref(), PATIENCE, || async {
-            self.ports.store.get(&cid, &[worker], limit).await.map_err(Failure::Transient)
+            store.get(&cid, &[worker], limit).await.map_err(Failure::Transient)
         });
         Ok(result.await?)
     }

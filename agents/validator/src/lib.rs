@@ -5,6 +5,7 @@
 //! | [`draw`] | which claims to audit |
 //! | `draws`, [`answers`] | which claims the chain drew us for, and what we answer |
 //! | [`audit`], [`receipt`] | one audit: fetching what was recorded, and executing it again; texts of serving jobs |
+//! | `evidence` | what our answers rest on, and how long it is kept |
 //! | `boundary`, [`claims`] | what crossed a claim's boundaries, and the neighbours' claims about it |
 //! | [`epoch`] | the receipts that a redeemed voucher names |
 //! | `dispute` | from a difference to a proof |
@@ -45,6 +46,7 @@ pub(crate) mod dispute;
 pub mod draw;
 mod draws;
 pub mod epoch;
+mod evidence;
 mod following;
 mod hunts;
 mod queue;
@@ -56,7 +58,7 @@ mod task;
 pub mod witness;
 
 pub use answers::Answers;
-pub use audit::{AuditError, Auditor, Finding, Listed, Needs, PLAYS, Standing, TURNS, Target};
+pub use audit::{AuditError, Auditor, Finding, Listed, PLAYS, Standing, TURNS, Target};
 pub use challenge::ChallengeEnd;
 pub use claims::Claims;
 pub use draw::Rate;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tensorlink_graph::engine::Engine;
 use tensorlink_node::interval::Span;
+use tensorlink_node::ports::Owner;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::replay::Replay;
 use tensorlink_node::serving::ServingShard;
@@ -33,8 +34,8 @@ where
         }
         // Two do not lie in memory here.
         *last = None;
-        let (chain, store) = (self.ports.chain.as_ref(), self.ports.store.as_ref());
-        let shard = Arc::new(ServingShard::fetch(chain, store, source, (longest, self.memory)).await?);
+        let (chain, store) = (self.ports.chain.as_ref(), self.ports.store.of(Owner::Nobody));
+        let shard = Arc::new(ServingShard::fetch(chain, store.as_ref(), source, (longest, self.memory)).await?);
         *last = Some((source.job, source.stage, Arc::clone(&shard)));
         Ok(shard)
     }

@@ -97,6 +97,7 @@ where
         self.auditor.ports.net.set_gate(self.roster.clone());
         let chain = self.auditor.ports.chain.clone();
         let mut events = chain.events(chain.deployment().block).await?;
+        self.auditor.take_stock().await;
         let mut done: Done = self.auditor.ports.journal.read(DONE)?.unwrap_or_default();
         let mut queue = Queue::new(self.auditor.clone(), self.rate);
         let mut known = Known { started: chain.head().await?.timestamp, ..Known::default() };

@@ -1,11 +1,14 @@
 //! The intervals of a lane on disk: a finished one is written, the state before one is read back and checked.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use tensorlink_graph::engine::Engine;
 use tensorlink_node::blocking;
 use tensorlink_node::custody::holders;
 use tensorlink_node::files;
 use tensorlink_node::interval::state_root_of;
+use tensorlink_node::ports::{Owner, Store};
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::io_root;
 use tensorlink_types::abi::Claim;
@@ -34,7 +37,7 @@ impl<E: Engine> LaneTask<E> {
             .ok_or_else(|| LaneError::Record(format!("the state before interval {interval} was dropped")))?;
         let cid = state.parse().map_err(|_| LaneError::Record(format!("{state:?} is not a CID")))?;
         let types = || self.shard.program.state.iter().map(|slot| &slot.ty);
-        let bytes = self.context.ports.store.get(&cid, &self.holders().await, files::file_len(types())).await?;
+        let bytes = self.files().get(&cid, &self.holders().await, files::file_len(types())).await?;
         let state = files::split(&bytes, types()).map_err(|e| LaneError::Record(e.to_string()))?;
         let before = interval.checked_sub(1).and_then(|n| record.intervals.get(&n));
         let claimed = known.map(|known| known.claim.parentState).or(before.map(|before| before.claim.newState));
@@ -94,7 +97,7 @@ impl<E: Engine> LaneTask<E> {
             Some(cid) if interval > 0 => cid.clone(),
             _ => self.put_state(self.shard.initial_state.to_vec()).await?,
         };
-        let inputs = self.context.ports.store.put(Bytes::from(outcome.inputs)).await?.to_string();
+        let inputs = self.files().put(Bytes::from(outcome.inputs)).await?.to_string();
         let next_state = self.put_state(outcome.state).await?;
         self.log.update(|record| {
             record.intervals.insert(interval, Interval { signatures, ..Interval::new(claim, logs, state, inputs) });
@@ -110,10 +113,15 @@ impl<E: Engine> LaneTask<E> {
         Ok(())
     }
 
+    /// The store as the lane has it.
+    fn files(&self) -> Arc<dyn Store> {
+        self.context.ports.store.of(Owner::Lane(self.log.get().lane))
+    }
+
     /// Stores a state; its CID. Of gigabytes joining them takes a second.
     async fn put_state(&self, state: Vec<Tensor>) -> Result<String, LaneError> {
         let file = blocking(move || files::join(&state)).await;
-        Ok(self.context.ports.store.put(file.into()).await?.to_string())
+        Ok(self.files().put(file.into()).await?.to_string())
     }
 
     /// Root of the state before an interval that is about to be claimed.

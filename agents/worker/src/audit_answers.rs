@@ -9,7 +9,7 @@ use tensorlink_graph::engine::Engine;
 use tensorlink_node::blocking;
 use tensorlink_node::files::{self, FileError};
 use tensorlink_node::interval::{Span, inputs_len};
-use tensorlink_node::ports::StoreError;
+use tensorlink_node::ports::{Owner, StoreError};
 use tensorlink_node::replay::{Replay, ReplayError, Roots};
 use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
@@ -353,13 +353,15 @@ impl Repeatable {
     {
         let program = &self.shard.program;
         let types = || program.state.iter().map(|slot| &slot.ty);
+        // The lane owns them, unless its job is settled.
+        let store = context.ports.store.of(Owner::Nobody);
         let state = match self.interval.state.as_str() {
             "" => Bytes::new(),
-            cid => context.ports.store.get(&cid.parse()?, &[], files::file_len(types())).await?,
+            cid => store.get(&cid.parse()?, &[], files::file_len(types())).await?,
         };
         let state = files::split(&state, types())?;
         let inputs_len = inputs_len(program, self.span.steps);
-        let inputs = context.ports.store.get(&self.interval.inputs.parse()?, &[], inputs_len).await?;
+        let inputs = store.get(&self.interval.inputs.parse()?, &[], inputs_len).await?;
         let (shard, span) = (self.shard.clone(), self.span);
         let replay = Replay { shard, lineage: self.lineage, span, state, inputs };
         let engine = context.engine.clone();

@@ -142,7 +142,7 @@ where
         let (true, Some(manifest), Ok(state)) = (ours, manifest, Cid::try_from(state)) else {
             return Response::Declined("this worker is not the keeper of that lane".into());
         };
-        match self.keeper.keep(&Asked { claim, committed_at, state, manifest }, peer, |cid| self.needs(cid)).await {
+        match self.keeper.keep(&Asked { claim, committed_at, state, manifest }, peer).await {
             Ok(signature) => Response::Holding(signature.to_vec()),
             Err(error) => Response::Declined(error.to_string()),
         }
@@ -158,7 +158,9 @@ where
     pub(crate) async fn fetch_ward(self: Arc<Self>, lane: Lane) {
         let mut pause = BACK_OFF;
         while !self.is_ready(lane.job) {
-            match self.try_fetch_ward(lane).await {
+            let fetched = self.try_fetch_ward(lane).await;
+            self.let_go_if_settled(lane).await;
+            match fetched {
                 Ok(()) => {
                     self.wards().insert(lane);
                     return;
@@ -183,7 +185,7 @@ where
         let manifest = self.posted().get(&lane.job).map(|posted| posted.manifest);
         let (Some(ward), Some(manifest)) = (ward, manifest) else { return Ok(()) };
         let (worker, _) = self.context.ports.chain.assignment(ward).await.map_err(|e| e.to_string())?;
-        match self.keeper.store_shard(ward, manifest, worker).await {
+        match self.keeper.store_shard(ward, manifest, (worker, lane)).await {
             // Nothing that passes: nobody else can keep it for this lane, and its user has it.
             Err(error) if !matches!(error, ShardError::Chain(_) | ShardError::Store(_)) => {
                 tracing::warn!(%ward, %error, "the shard of the lane before cannot be kept here");

@@ -7,7 +7,7 @@ use tensorlink_graph::transformer::CacheEngine;
 use tensorlink_node::blocking;
 use tensorlink_node::custody::KeepError;
 use tensorlink_node::files::{self, FileError};
-use tensorlink_node::ports::{Call, ChainError, CustodyMove, StoreError};
+use tensorlink_node::ports::{Call, ChainError, CustodyMove, Owner, StoreError};
 use tensorlink_node::wire::rpc::Response;
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::Boundary;
@@ -246,7 +246,8 @@ where
         let state = record.state_after(demand.interval).and_then(|cid| cid.parse().ok());
         let state = state.ok_or_else(|| unknown("the state is not on disk any more"))?;
         let types = || shard.program.state.iter().map(|slot| &slot.ty);
-        let bytes = self.context.ports.store.get(&state, &[], files::file_len(types())).await?;
+        let store = self.context.ports.store.of(Owner::Nobody);
+        let bytes = store.get(&state, &[], files::file_len(types())).await?;
         Ok(files::split(&bytes, types())?)
     }
 }

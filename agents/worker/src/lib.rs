@@ -9,6 +9,7 @@
 //! | [`serving`] | lanes of serving jobs: texts, receipts, vouchers |
 //! | [`record`], `archive`, `prune` | what is on disk; the states there; what is forgotten, and when |
 //! | `lost` | what a data folder that is gone no longer tells |
+//! | `keeping` | for which lanes files are kept, and until when |
 //! | [`claims`], [`sealing`] | how claims get on chain; those of replicas |
 //! | `custody`, `demands` | states kept for each other; data that is demanded on chain |
 //! | [`awaited`], `withheld` | for whom a lane waits in vain; what is demanded of a neighbour that has claimed and does not send |
@@ -39,6 +40,7 @@ pub mod context;
 mod custody;
 mod demands;
 pub mod halt;
+mod keeping;
 pub mod lane;
 pub mod link;
 mod lost;

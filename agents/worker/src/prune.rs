@@ -2,6 +2,7 @@
 
 use tensorlink_graph::transformer::CacheEngine;
 use tensorlink_node::journal::JournalError;
+use tensorlink_node::ports::Owner;
 use tensorlink_types::JobId;
 
 use crate::lane::KEEP;
@@ -23,21 +24,17 @@ where
         Ok(())
     }
 
-    /// Forgets intervals before `keep_from`, and their files unless others need them.
+    /// Forgets intervals before `keep_from`, and lets go of their files.
     async fn prune(&self, log: &LaneLog, keep_from: u32) -> Result<(), JournalError> {
         let _pins = self.context.ports.pins.lock().await;
         let record = log.get();
-        let lane = record.lane;
-        let of_others = |cid: &str| {
-            let others = self.lanes();
-            self.keeper.holds(cid) || others.iter().any(|(other, running)| *other != lane && running.log.needs(cid))
-        };
+        let store = self.context.ports.store.of(Owner::Lane(record.lane));
         // Before the first interval stands the shard's own initial state, which is needed to begin anew.
         let dropped =
             record.intervals.range(..keep_from).flat_map(|(n, i)| [(*n > 0).then_some(&i.state), Some(&i.inputs)]);
-        for cid in dropped.flatten().filter(|cid| !record.needs(cid, keep_from) && !of_others(cid)) {
+        for cid in dropped.flatten().filter(|cid| !record.needs(cid, keep_from)) {
             if let Ok(cid) = cid.parse()
-                && let Err(error) = self.context.ports.store.unpin(&cid).await
+                && let Err(error) = store.unpin(&cid).await
             {
                 tracing::debug!(%cid, %error, "not unpinned");
             }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use cid::Cid;
 use tensorlink_graph::engine::Engine;
-use tensorlink_node::ports::ChainError;
+use tensorlink_node::files::file_len;
 use tensorlink_node::ports::chain::{JobState, JobView};
+use tensorlink_node::ports::{ChainError, Owner};
 use tensorlink_node::price::{price_per_interval, price_per_token};
 use tensorlink_node::serving::ServingShard;
-use tensorlink_node::shard::{Shard, ShardError, ShardSource};
+use tensorlink_node::shard::{Shard, ShardError, ShardSource, bytes};
 use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_types::Lane;
 use tensorlink_types::abi::{JobKind, Offer};
@@ -56,6 +57,16 @@ pub enum Declined {
     /// The chain could not be asked.
     #[error(transparent)]
     Chain(#[from] ChainError),
+    /// The disk is too small for what it would have to keep. Who asked again would have it fetched again.
+    #[error(
+        "the lane needs {needed} bytes of disk to begin, this worker has {room} beside what its jobs need: choose another"
+    )]
+    Disk {
+        /// Bytes needed.
+        needed: u64,
+        /// Bytes that are free.
+        room: u64,
+    },
     /// The price does not fit the contract's integer.
     #[error("the price of this lane is beyond what an offer can hold")]
     Price,
@@ -68,7 +79,7 @@ impl Declined {
     /// Whether asking again is pointless: it lies in what was posted, or in what this worker is.
     pub const fn is_final(&self) -> bool {
         match self {
-            Self::NoLane | Self::Stake { .. } | Self::Price => true,
+            Self::NoLane | Self::Stake { .. } | Self::Disk { .. } | Self::Price => true,
             Self::Shard(error) => !matches!(error, ShardError::Chain(_) | ShardError::Store(_)),
             Self::Unknown(_) | Self::State(_) | Self::NoStake { .. } | Self::Busy | Self::Chain(_) | Self::Sign(_) => {
                 false
@@ -102,18 +113,25 @@ pub async fn quote<E: Engine>(
         return Err(Declined::Busy);
     }
     let (asked, steps) = (context.config.price_per_gmac, job.steps_per_interval);
-    let price = match job.kind {
+    let (price, needed) = match job.kind {
         JobKind::Training => {
-            let shard = fetch(context, &job, lane.stage, manifest).await?;
-            price_per_interval(&shard.program, steps, asked)
+            let shard = fetch(context, &job, (lane.stage, manifest), Owner::Quote).await?;
+            // The shard, and the state after the first interval.
+            let state = file_len(shard.program.state.iter().map(|slot| &slot.ty));
+            (price_per_interval(&shard.program, steps, asked), bytes(&shard.program).saturating_add(state))
         }
         JobKind::Serving => {
-            let shard = fetch_serving(context, &job, lane.stage, manifest).await?;
+            let shard = fetch_serving(context, &job, (lane.stage, manifest), Owner::Quote).await?;
             let longest = shard.program(steps).map_err(ShardError::from)?;
-            price_per_token(&longest, steps, asked)
+            let constants = file_len(shard.plan.constants().iter().map(|slot| &slot.ty));
+            (price_per_token(&longest, steps, asked), constants)
         }
     };
     let price = price.ok_or(Declined::Price)?;
+    let room = context.ports.store.room().await.map_err(ShardError::from)?;
+    if room < needed {
+        return Err(Declined::Disk { needed, room });
+    }
     let offer = Offer {
         job: lane.job.0,
         stage: lane.stage,
@@ -137,35 +155,33 @@ async fn check_stake<E: Engine>(context: &Context<E>, job: &JobView) -> Result<(
     if free < asked { Err(Declined::NoStake { asked, free }) } else { Ok(()) }
 }
 
-/// Fetches the shard of a stage.
+/// Fetches the shard of a stage for an owner.
 ///
 /// # Errors
 /// [`ShardError`].
 pub async fn fetch<E: Engine>(
     context: &Context<E>,
     job: &JobView,
-    stage: u16,
-    manifest: Cid,
+    (stage, manifest): (u16, Cid),
+    owner: Owner,
 ) -> Result<Arc<Shard>, ShardError> {
     let source = ShardSource { job: job.id, stage, manifest, holders: vec![job.user] };
-    let shard =
-        Shard::fetch(context.ports.chain.as_ref(), context.ports.store.as_ref(), &source, context.config.memory)
-            .await?;
-    Ok(Arc::new(shard))
+    let (chain, store) = (context.ports.chain.as_ref(), context.ports.store.of(owner));
+    Ok(Arc::new(Shard::fetch(chain, store.as_ref(), &source, context.config.memory).await?))
 }
 
-/// Fetches a stage of a serving job.
+/// Fetches a stage of a serving job for an owner.
 ///
 /// # Errors
 /// [`ShardError`].
 pub async fn fetch_serving<E>(
     context: &Context<E>,
     job: &JobView,
-    stage: u16,
-    manifest: Cid,
+    (stage, manifest): (u16, Cid),
+    owner: Owner,
 ) -> Result<Arc<ServingShard>, ShardError> {
     let source = ShardSource { job: job.id, stage, manifest, holders: vec![job.user] };
-    let (chain, store) = (context.ports.chain.as_ref(), context.ports.store.as_ref());
+    let (chain, store) = (context.ports.chain.as_ref(), context.ports.store.of(owner));
     let bounds = (job.steps_per_interval, context.config.memory);
-    Ok(Arc::new(ServingShard::fetch(chain, store, &source, bounds).await?))
+    Ok(Arc::new(ServingShard::fetch(chain, store.as_ref(), &source, bounds).await?))
 }

@@ -1,12 +1,12 @@
 //! What a worker remembers of a lane, on disk, so that a kill at any moment loses nothing and repeats nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::chain::JobState;
-use tensorlink_node::{Journal, Ports, custody};
+use tensorlink_node::{Journal, Ports};
 use tensorlink_proof::commit::SenderSignatures;
 use tensorlink_types::abi::{BoundaryLogs, Claim, ClaimLink, Holder};
 use tensorlink_types::{Address, Lane, Lineage};
@@ -112,15 +112,6 @@ pub struct LaneLog {
     version: watch::Sender<u64>,
 }
 
-/// Whether a node needs a file by its records on disk: for a lane of its own, or because it keeps it for another
-/// worker. Asked with [`Ports::pins`](tensorlink_node::Ports::pins) held, so that nothing is pinned and not named yet.
-///
-/// # Errors
-/// When the journal cannot be read.
-pub fn needs_file(journal: &Journal, cid: &str) -> Result<bool, JournalError> {
-    Ok(LaneLog::open_all(journal)?.iter().any(|log| log.needs(cid)) || custody::keeps(journal, cid)?)
-}
-
 /// Forgets what events have told of lanes of jobs that are not settled, as the chain now is.
 ///
 /// # Errors
@@ -191,11 +182,6 @@ impl LaneLog {
     /// A copy of the record.
     pub fn get(&self) -> LaneRecord {
         self.record.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Whether the lane needs a file.
-    pub fn needs(&self, cid: &str) -> bool {
-        self.record.lock().unwrap_or_else(PoisonError::into_inner).needs(cid, 0)
     }
 
     /// Changes the record on disk, then in memory, and wakes who waits for it.
@@ -269,6 +255,12 @@ impl LaneRecord {
     /// Whether no claim is taken of `interval` any more.
     pub fn is_barred(&self, interval: u32) -> bool {
         self.barred_from.is_some_and(|from| interval >= from)
+    }
+
+    /// CIDs of all files that the record names.
+    pub fn files(&self) -> BTreeSet<&str> {
+        let finished = self.intervals.values().flat_map(|interval| [interval.state.as_str(), interval.inputs.as_str()]);
+        finished.chain(self.next_state.as_deref()).filter(|cid| !cid.is_empty()).collect()
     }
 
     /// The first finished interval that is not on chain, with the link to the one before it. None if there is none, or
@@ -354,25 +346,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_lanes_and_of_those_that_we_keep_for_are_needed() {
-        let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::open(folder.path()).unwrap();
-        assert!(!needs_file(&journal, "state").unwrap(), "nothing is on disk");
-        let lane = Lane { job: JobId(1), stage: 0, replica: 0 };
-        let log = LaneLog::open(journal.clone(), LaneRecord::new(lane, Address::ZERO, String::new())).unwrap();
+    fn a_record_names_the_files_of_its_intervals_and_of_the_next() {
+        let mut record =
+            LaneRecord::new(Lane { job: JobId(1), stage: 0, replica: 0 }, Address::ZERO, "manifest".into());
+        assert!(record.files().is_empty());
         let zero = B256::ZERO;
         let logs = BoundaryLogs { fromPrevious: zero, fromNext: zero, toPrevious: zero, toNext: zero };
-        log.update(|record| {
-            let interval = Interval::new(Claim::default(), logs, "state".into(), "inputs".into());
-            record.intervals.insert(0, interval);
-            record.next_state = Some("next".into());
-        })
-        .unwrap();
-        let holding =
-            serde_json::json!([{ "claim": Claim::default(), "state": "kept", "manifest": "", "over": false }]);
-        journal.write("holdings", &holding).unwrap();
-        for (cid, needed) in [("state", true), ("inputs", true), ("next", true), ("kept", true), ("other", false)] {
-            assert_eq!(needs_file(&journal, cid).unwrap(), needed, "{cid}");
-        }
+        record.intervals.insert(0, Interval::new(Claim::default(), logs.clone(), "state".into(), "inputs".into()));
+        record.intervals.insert(1, Interval::new(Claim::default(), logs, String::new(), "inputs".into()));
+        record.next_state = Some("next".into());
+        assert_eq!(record.files(), BTreeSet::from(["inputs", "next", "state"]));
     }
 }

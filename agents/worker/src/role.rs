@@ -72,6 +72,8 @@ pub(crate) struct Running {
     pub(crate) serving: Option<Arc<ServingLane>>,
     /// For whom it waits, and what is shown to it on chain.
     awaited: Arc<Awaited>,
+    /// Whether its job is settled: nobody can ask for its files any more.
+    pub(crate) settled: bool,
     /// Stops computing; claims that are made go on to the chain.
     pub(crate) compute: CancellationToken,
     /// Stops everything.
@@ -157,6 +159,7 @@ where
             shutdown: shutdown.clone(),
             context,
         });
+        worker.take_stock().await?;
         let router = worker.context.stream_router.clone().run(streams);
         let end = shutdown.clone();
         worker.tasks.spawn(async move { end.run_until_cancelled(router).await });
@@ -237,7 +240,7 @@ where
     async fn take_in(self: Arc<Self>, at: EventAt) -> Result<(), JournalError> {
         self.context.roster.apply(&at.event);
         self.games.apply(&at);
-        self.keeper.apply(&at.event, |cid| self.needs(cid)).await?;
+        self.keeper.apply(&at.event).await?;
         let own = self.context.ports.identity.address();
         if let Some(job) = at.event.job_of_claims() {
             for log in self.lanes_of(job).into_iter().filter_map(|lane| self.log_of(lane)) {
@@ -343,8 +346,10 @@ where
                     self.close_book(lane).await?;
                     if let Some(running) = self.lanes().get_mut(&lane) {
                         running.shard = None;
+                        running.settled = true;
                         running.log.update(|record| record.over = true)?;
                     }
+                    self.let_go_if_settled(lane).await;
                 }
                 // Even where there is no record of it.
                 if self.context.roster.members(job).is_some_and(|members| members.workers.contains(&own)) {
@@ -378,7 +383,8 @@ where
         let record = log.get();
         let (log, compute) = (Arc::new(log), all.child_token());
         let awaited = Arc::default();
-        let running = Running { log, shard: None, book: None, serving: None, awaited, compute, all };
+        let (shard, book, serving, settled) = (None, None, None, false);
+        let running = Running { log, shard, book, serving, awaited, settled, compute, all };
         self.lanes().insert(lane, running);
         Ok(record)
     }
@@ -431,6 +437,7 @@ where
         };
         let demanding = self.demand_what_is_owed(&log, &job, &awaited, &all);
         tokio::join!(computing, claiming, demanding, self.find_holders(&log, &job, &all));
+        self.let_go_if_settled(lane).await;
     }
 
     /// Fetches what a lane needs; retries until it has it or the lane is stopped.
@@ -481,15 +488,12 @@ where
             return Ok(shard);
         }
         let manifest = record.manifest.parse().map_err(|_| format!("{:?} is not a CID", record.manifest))?;
-        let shard = fetch(&self.context, job, lane.stage, manifest).await.map_err(|e| e.to_string())?;
-        if let Some(running) = self.lanes().get_mut(&lane) {
+        let fetched = fetch(&self.context, job, (lane.stage, manifest), self.owner_for(lane)).await;
+        self.let_go_if_settled(lane).await;
+        let shard = fetched.map_err(|e| e.to_string())?;
+        if let Some(running) = self.lanes().get_mut(&lane).filter(|running| !running.settled) {
             running.shard = Some(shard.clone());
         }
         Ok(shard)
-    }
-
-    /// Whether a lane of ours needs a file: equal files are one file, and another lane's state may be the same.
-    pub(crate) fn needs(&self, cid: &str) -> bool {
-        self.lanes().values().any(|running| running.log.needs(cid))
     }
 }

@@ -12,7 +12,7 @@ use tensorlink_graph::transformer::CacheEngine;
 use tensorlink_node::custody::holders;
 use tensorlink_node::names;
 use tensorlink_node::ports::chain::JobView;
-use tensorlink_node::ports::{Call, ChainError, CustodyMove};
+use tensorlink_node::ports::{Call, ChainError, CustodyMove, Owner};
 use tensorlink_node::shard::{ShardError, ShardSource};
 use tensorlink_proof::commit::ProgramCommitment;
 use tensorlink_proof::commit::program::ProgramTooLarge;
@@ -223,7 +223,7 @@ where
         let holders = holders(ports.chain.as_ref(), job, lane).await?;
         let source = ShardSource { job: lane.job, stage: lane.stage, manifest, holders };
         let root = ports.chain.program_root(lane.job, lane.stage).await?;
-        let program = names::program(ports.store.as_ref(), &source, (0, root)).await?;
+        let program = names::program(ports.store.of(Owner::Nobody).as_ref(), &source, (0, root)).await?;
         let program = ProgramCommitment::new(&program)?.header;
 
         let steps = job.steps_per_interval;

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use cid::Cid;
 use serde::Deserialize;
-use tensorlink_node::ports::{Call, ChainError, Store, StoreError};
+use tensorlink_node::ports::{Call, ChainError, Owner, Store, StoreError};
 use tensorlink_node::wire::{decode, encode};
 use tensorlink_proof::commit::ProgramCommitment;
 use tensorlink_types::abi::JobTerms;
@@ -85,24 +85,55 @@ impl Twist for Flawed {
 }
 
 /// What the user publishes by.
-pub struct Press(pub Arc<Flawed>);
+pub struct Press {
+    flawed: Arc<Flawed>,
+    store: Arc<dyn Store>,
+}
+
+impl Press {
+    /// Over the user's own store.
+    pub fn new(flawed: Arc<Flawed>) -> Self {
+        let store = flawed.store.clone();
+        Self { flawed, store }
+    }
+}
 
 #[async_trait]
 impl Store for Press {
+    fn of(&self, owner: Owner) -> Arc<dyn Store> {
+        Arc::new(Self { flawed: self.flawed.clone(), store: self.store.of(owner) })
+    }
+
     async fn put(&self, content: Bytes) -> Result<Cid, StoreError> {
-        let circular = if self.0.flaw == Flaw::Circular { self.0.circular(&content) } else { None };
-        self.0.store.put(circular.unwrap_or(content)).await
+        let circular = if self.flawed.flaw == Flaw::Circular { self.flawed.circular(&content) } else { None };
+        self.store.put(circular.unwrap_or(content)).await
     }
 
     async fn get(&self, cid: &Cid, holders: &[Address], limit: u64) -> Result<Bytes, StoreError> {
-        self.0.store.get(cid, holders, limit).await
+        self.store.get(cid, holders, limit).await
     }
 
     async fn has(&self, cid: &Cid) -> Result<bool, StoreError> {
-        self.0.store.has(cid).await
+        self.store.has(cid).await
+    }
+
+    async fn own(&self, cid: &Cid) -> Result<bool, StoreError> {
+        self.store.own(cid).await
     }
 
     async fn unpin(&self, cid: &Cid) -> Result<(), StoreError> {
-        self.0.store.unpin(cid).await
+        self.store.unpin(cid).await
+    }
+
+    async fn release(&self) -> Result<(), StoreError> {
+        self.store.release().await
+    }
+
+    async fn owners(&self) -> Result<Vec<Owner>, StoreError> {
+        self.store.owners().await
+    }
+
+    async fn room(&self) -> Result<u64, StoreError> {
+        self.store.room().await
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 use bytes::Bytes;
 use tensorlink_node::files;
+use tensorlink_node::ports::Owner;
 use tensorlink_num::Tensor;
 use tensorlink_store::Embedded;
 use tensorlink_store::backend::Backend;
@@ -79,7 +80,7 @@ fn write(state: &[Tensor], inputs: &Bytes) -> Result<()> {
         let blocks = blocks_of(file);
         if let Some((root, _)) = blocks.last() {
             let root = *root;
-            Handle::current().block_on(store.keep(&root, blocks))?;
+            Handle::current().block_on(store.keep(&root, blocks, Owner::Node))?;
         }
     }
     Ok(())

@@ -38,7 +38,7 @@ pub async fn run(cli: Cli, shutdown: CancellationToken) -> Result<()> {
     match cli.command {
         Command::Key(command) => key::run(&config, command),
         Command::Worker(crate::args::WorkerCommand::Run(args)) => worker::run(&config, &args, shutdown).await,
-        Command::Validator(crate::args::ValidatorCommand::Run(args)) => validator::run(&config, &args, shutdown).await,
+        Command::Validator(validator::ValidatorCommand::Run(args)) => validator::run(&config, &args, shutdown).await,
         Command::Job(JobCommand::Post(args)) => post::run(&config, &args, shutdown).await,
         Command::Job(command) => job::run(&config, command, shutdown).await,
         Command::Train(args) => train::run(&config, &args, shutdown).await,

@@ -1,8 +1,11 @@
 //! `tensorlink validator run`.
 
+#![allow(missing_docs, reason = "doc comments here are the help texts; clap shows the rest by name")]
+
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
 use tensorlink_graph::Engine;
 use tensorlink_node::ports::ChainError;
 use tensorlink_node::{Ports, Roster};
@@ -10,14 +13,33 @@ use tensorlink_tensor::TorchEngine;
 use tensorlink_validator::{Rate, TURNS, Validator, ValidatorError};
 use tokio_util::sync::CancellationToken;
 
-use crate::args::ValidatorArgs;
+use crate::amount::parse_size;
 use crate::config::Config;
 use crate::device;
 use crate::node::Node;
 
 const DEFAULT_RATE: f64 = 0.1;
-/// Disk for what is fetched for audits, bytes.
-const DISK: u64 = 10 << 30;
+const DEFAULT_DISK: &str = "10GiB";
+
+#[derive(Subcommand, Debug)]
+pub enum ValidatorCommand {
+    /// Draw claims, audit them, convict wrong ones; until interrupted.
+    #[command(after_help = "Example:\n  tensorlink validator run --rate 0.1")]
+    Run(ValidatorArgs),
+}
+
+#[derive(Args, Debug, Default)]
+pub struct ValidatorArgs {
+    /// Share of claims to audit, 0 to 1 [default: 0.1].
+    #[arg(long, env = "TENSORLINK_AUDIT_RATE", value_name = "SHARE")]
+    pub rate: Option<f64>,
+    /// Disk for what answers rest on; what is left keeps other files for a while [default: 10GiB].
+    #[arg(long, env = "TENSORLINK_DISK", value_name = "SIZE")]
+    pub disk: Option<String>,
+    /// Device: cpu, cuda or cuda:N [default: cuda if there is one].
+    #[arg(long, env = "TENSORLINK_DEVICE")]
+    pub device: Option<String>,
+}
 
 /// Runs a validator until interrupted.
 pub async fn run(config: &Config, args: &ValidatorArgs, shutdown: CancellationToken) -> Result<()> {
@@ -34,10 +56,12 @@ pub async fn run_on<E: Engine + Send + 'static>(
 ) -> Result<()> {
     let share = args.rate.or(config.file.validator.rate).unwrap_or(DEFAULT_RATE);
     let rate = Rate::new(share).with_context(|| format!("--rate {share} is not between 0 and 1"))?;
+    let disk = args.disk.as_deref().or(config.file.validator.disk.as_deref());
+    let disk = parse_size(disk.unwrap_or(DEFAULT_DISK))?;
     let engine = device::open(args.device.as_deref().or(config.file.validator.device.as_deref()))?;
     let memory = engine.memory()? / 2;
     let make = device::factory(engine);
-    let mut node = Node::start(config, DISK, &shutdown).await?;
+    let mut node = Node::start(config, disk, &shutdown).await?;
     node.ports = dress(node.ports);
     let wrap = Arc::new(wrap);
     node.announce(config, &shutdown).await?;

@@ -25,7 +25,7 @@ pub struct Ports {
     pub contracts: Contracts,
     /// Records.
     pub journal: Journal,
-    /// Held while a file is pinned and the record written that names it, and while one is unpinned: equal files are one
-    /// file, whoever needs it.
+    /// Held while a file is stored and the record written that names it, and while an owner lets go of one: equal files
+    /// of one owner are one file.
     pub pins: Arc<Mutex<()>>,
 }

@@ -14,4 +14,4 @@ pub use chain::{Chain, ChainError};
 pub use clock::{Clock, SystemClock};
 pub use event::{Event, EventAt, Place};
 pub use net::{Duplex, Gate, Incoming, Net, NetError, Protocol};
-pub use store::{Store, StoreError};
+pub use store::{Owner, Store, StoreError};

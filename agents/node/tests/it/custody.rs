@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cid::Cid;
 use tensorlink_node::custody::{Asked, KeepError};
 use tensorlink_node::interval::state_root_of;
-use tensorlink_node::ports::{Event, Store};
+use tensorlink_node::ports::{Event, Owner, Store};
 use tensorlink_node::{Keeper, files};
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::recover;
@@ -50,7 +50,7 @@ impl World {
         let keeper = self.keeper(1 << 30);
         let terms = JobTerms { stages: 2, replicas: 1, ..JobTerms::default() };
         let posted = Event::JobPosted { job: JOB, user: Address::ZERO, deposit: U256::ZERO, terms };
-        keeper.apply(&posted, |_| false).await.unwrap();
+        keeper.apply(&posted).await.unwrap();
         keeper
     }
 
@@ -77,13 +77,13 @@ async fn the_attestation_is_for_the_claim_and_the_state_is_there_after_a_restart
     let world = world().await;
     let asked = world.asked(0).await;
     let worker = identity(WORKER).address();
-    let attestation = world.keeper(1 << 30).keep(&asked, worker, |_| false).await.unwrap();
+    let attestation = world.keeper(1 << 30).keep(&asked, worker).await.unwrap();
     assert_eq!(recover(&attestation, CONTRACTS.holding(world.id(0))), Ok(identity(KEEPER).address()));
 
     let keeper = world.keeper(1 << 30);
     assert_eq!(keeper.file_of(world.id(0)), Some(asked.state));
     assert_eq!(keeper.tensors_of(world.id(0)).await.unwrap(), world.state);
-    assert_eq!(keeper.keep(&asked, worker, |_| false).await.unwrap(), attestation, "asked again, it says the same");
+    assert_eq!(keeper.keep(&asked, worker).await.unwrap(), attestation, "asked again, it says the same");
     assert!(matches!(keeper.tensors_of(world.id(1)).await, Err(KeepError::Unknown)));
 }
 
@@ -93,28 +93,28 @@ async fn no_word_is_given_for_what_is_not_there() {
     let (good, worker) = (world.asked(0).await, identity(WORKER).address());
     let keeper = world.keeper(1 << 30);
     let stranger = identity(9).address();
-    assert!(matches!(keeper.keep(&good, stranger, |_| false).await, Err(KeepError::Unknown)), "another's claim");
+    assert!(matches!(keeper.keep(&good, stranger).await, Err(KeepError::Unknown)), "another's claim");
     let moved = Asked { committed_at: COMMITTED_AT + 1, ..good.clone() };
-    assert!(matches!(keeper.keep(&moved, worker, |_| false).await, Err(KeepError::Unknown)), "not on chain");
+    assert!(matches!(keeper.keep(&moved, worker).await, Err(KeepError::Unknown)), "not on chain");
     let never = Asked { claim: world.claim(1), ..good.clone() };
-    assert!(matches!(keeper.keep(&never, worker, |_| false).await, Err(KeepError::Unknown)), "never claimed");
+    assert!(matches!(keeper.keep(&never, worker).await, Err(KeepError::Unknown)), "never claimed");
 
     let length = files::join(&world.state).len();
     let zeros = world.store.elsewhere(vec![0; length].into());
     let other = Asked { state: zeros, ..good.clone() };
-    assert!(matches!(keeper.keep(&other, worker, |_| false).await, Err(KeepError::OtherState)));
+    assert!(matches!(keeper.keep(&other, worker).await, Err(KeepError::OtherState)));
     let short = Asked { state: world.store.put(vec![0; length - 1].into()).await.unwrap(), ..good.clone() };
-    assert!(matches!(keeper.keep(&short, worker, |_| false).await, Err(KeepError::File(_))));
+    assert!(matches!(keeper.keep(&short, worker).await, Err(KeepError::File(_))));
     let long = Asked { state: world.store.put(vec![0; length + 1].into()).await.unwrap(), ..good.clone() };
-    assert!(matches!(keeper.keep(&long, worker, |_| false).await, Err(KeepError::Store(_))));
+    assert!(matches!(keeper.keep(&long, worker).await, Err(KeepError::Store(_))));
     let poor = world.keeper(100);
-    assert!(matches!(poor.keep(&good, worker, |_| false).await, Err(KeepError::Shard(_) | KeepError::Memory { .. })));
+    assert!(matches!(poor.keep(&good, worker).await, Err(KeepError::Shard(_) | KeepError::Memory { .. })));
     assert_eq!(keeper.file_of(world.id(0)), None, "nothing was kept");
     assert!(!world.store.has(&zeros).await.unwrap(), "what was fetched for nothing takes no place");
     assert!(world.store.has(&good.state).await.unwrap(), "it was here before");
 
     world.chain.with(|ledger| ledger.lanes.get_mut(&lane(0)).unwrap().finalized = 1);
-    assert!(matches!(keeper.keep(&good, worker, |_| false).await, Err(KeepError::Final)));
+    assert!(matches!(keeper.keep(&good, worker).await, Err(KeepError::Final)));
 }
 
 #[tokio::test]
@@ -122,12 +122,12 @@ async fn no_more_states_are_kept_of_a_lane_than_can_be_until_they_are_final() {
     let world = world().await;
     let (keeper, worker) = (world.keeper(1 << 30), identity(WORKER).address());
     for interval in 0..8 {
-        keeper.keep(&world.asked(interval).await, worker, |_| false).await.unwrap();
+        keeper.keep(&world.asked(interval).await, worker).await.unwrap();
     }
     let next = world.asked(8).await;
-    assert!(matches!(keeper.keep(&next, worker, |_| false).await, Err(KeepError::Busy)));
+    assert!(matches!(keeper.keep(&next, worker).await, Err(KeepError::Busy)));
     world.chain.with(|ledger| ledger.lanes.get_mut(&lane(0)).unwrap().finalized = 3);
-    keeper.keep(&next, worker, |_| false).await.unwrap();
+    keeper.keep(&next, worker).await.unwrap();
 }
 
 /// Equal files are one file: a replica's state is that of the replica it keeps for.
@@ -135,19 +135,20 @@ async fn no_more_states_are_kept_of_a_lane_than_can_be_until_they_are_final() {
 async fn a_file_that_others_need_outlives_its_holding() {
     let world = world().await;
     let (keeper, worker) = (world.told().await, identity(WORKER).address());
-    keeper.apply(&Event::ClaimsFinalized { lane: lane(1), from: 0, to: 5 }, |_| false).await.unwrap();
+    keeper.apply(&Event::ClaimsFinalized { lane: lane(1), from: 0, to: 5 }).await.unwrap();
     let asked = world.asked(0).await;
-    let file = asked.state.to_string();
-    let later =
-        Asked { state: world.store.put(files::join(&world.state).into()).await.unwrap(), ..world.asked(1).await };
-    keeper.keep(&asked, worker, |_| false).await.unwrap();
+    keeper.keep(&asked, worker).await.unwrap();
+    assert_eq!(world.store.owners_of(&asked.state), [Owner::Holding(world.id(0))]);
+    let other = world.store.of(Owner::Lane(lane(1)));
+    assert!(other.own(&asked.state).await.unwrap());
     let ended = Event::ClaimsFinalized { lane: lane(0), from: 0, to: 5 };
-    keeper.apply(&ended, |cid| cid == file).await.unwrap();
+    keeper.apply(&ended).await.unwrap();
     assert_eq!((keeper.file_of(world.id(0)), world.store.has(&asked.state).await.unwrap()), (None, true));
-    keeper.keep(&later, worker, |_| false).await.unwrap();
-    assert!(keeper.holds(&file));
-    keeper.apply(&ended, |_| false).await.unwrap();
-    assert_eq!((keeper.holds(&file), world.store.has(&asked.state).await.unwrap()), (false, false));
+    other.unpin(&asked.state).await.unwrap();
+    let later = world.asked(1).await;
+    keeper.keep(&later, worker).await.unwrap();
+    keeper.apply(&ended).await.unwrap();
+    assert_eq!((keeper.file_of(world.id(1)), world.store.has(&later.state).await.unwrap()), (None, false));
 }
 
 #[tokio::test]
@@ -155,16 +156,17 @@ async fn a_state_is_forgotten_when_a_later_one_is_final_in_all_stages_and_the_la
     let world = world().await;
     let (keeper, worker) = (world.told().await, identity(WORKER).address());
     for interval in 0..3 {
-        keeper.keep(&world.asked(interval).await, worker, |_| false).await.unwrap();
+        keeper.keep(&world.asked(interval).await, worker).await.unwrap();
     }
     let held = || (0..3).map(|interval| keeper.file_of(world.id(interval)).is_some()).collect::<Vec<_>>();
-    keeper.apply(&Event::ClaimsFinalized { lane: lane(0), from: 0, to: 3 }, |_| false).await.unwrap();
+    keeper.apply(&Event::ClaimsFinalized { lane: lane(0), from: 0, to: 3 }).await.unwrap();
     assert_eq!(held(), [true; 3], "nothing is final in the other stage: from there the job would go on");
-    keeper.apply(&Event::ClaimsFinalized { lane: lane(1), from: 0, to: 2 }, |_| false).await.unwrap();
+    keeper.apply(&Event::ClaimsFinalized { lane: lane(1), from: 0, to: 2 }).await.unwrap();
     assert_eq!(held(), [false, true, true]);
-    keeper.apply(&Event::ClaimsFinalized { lane: lane(1), from: 2, to: 3 }, |_| false).await.unwrap();
-    keeper.apply(&Event::JobSettled { job: JOB, refund: U256::ZERO }, |_| false).await.unwrap();
-    keeper.apply(&Event::JobSettled { job: JobId(99), refund: U256::ZERO }, |_| false).await.unwrap();
+    keeper.apply(&Event::ClaimsFinalized { lane: lane(1), from: 2, to: 3 }).await.unwrap();
+    keeper.apply(&Event::JobSettled { job: JOB, refund: U256::ZERO }).await.unwrap();
+    keeper.apply(&Event::JobSettled { job: JobId(99), refund: U256::ZERO }).await.unwrap();
     assert_eq!(held(), [false, false, true]);
+    assert!(world.store.owners().await.unwrap().is_empty(), "nothing takes a running job's room any more");
     assert_eq!(world.keeper(1 << 30).file_of(world.id(2)), keeper.file_of(world.id(2)), "on disk as well");
 }

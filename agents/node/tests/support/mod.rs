@@ -22,7 +22,7 @@ pub use chain::MemoryChain;
 pub use clock::Hasty;
 pub use ledger::Ledger;
 pub use net::{Hub, MemoryNet};
-pub use store::{MemoryStore, publish};
+pub use store::{MemoryStore, publish, publish_to};
 use tensorlink_graph::calibrate::{calibrate, float_state};
 use tensorlink_graph::{CheckedProgram, Margins, Model, Table, compile, init};
 use tensorlink_node::bounds::Bounds;
@@ -82,11 +82,18 @@ pub fn job_view(stages: u16, intervals: u32) -> JobView {
 
 /// A trained-from-nothing network of three layers in `stages` stages.
 pub fn shards(stages: usize) -> Vec<Arc<Shard>> {
-    let csv: String =
-        (0..24).map(|i| format!("{},{},{},{}\n", i % 5, (i * 7) % 11, i, ["a", "b", "c"][i % 3])).collect();
+    shards_of(stages, 7)
+}
+
+/// The same, other ones for each seed.
+pub fn shards_of(stages: usize, seed: usize) -> Vec<Arc<Shard>> {
+    let csv: String = (0..24)
+        .map(|i| format!("{},{},{},{}\n", i % 5, (i * 7 + (i % 4) * (seed + 4)) % 11, i, ["a", "b", "c"][i % 3]))
+        .collect();
     let json = r#"{"name": "test", "layers": [{"kind": "linear", "out": 6}, {"kind": "relu"}, {"kind": "linear", "out": 5},
         {"kind": "relu"}], "optimizer": {"learning_rate": 0.05, "momentum": 0.9}, "batch_size": 4, "micro_batches": 2,
         "steps": 10, "operand_bits": 16, "seed": 7}"#;
+    let json = json.replace(r#""seed": 7"#, &format!(r#""seed": {seed}"#));
     let model = Model::parse("test.json", json.as_bytes()).unwrap();
     let table = Table::parse(csv.as_bytes()).unwrap();
     let data = table.split(model.operand_bits(), model.seed()).unwrap();

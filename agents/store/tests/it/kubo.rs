@@ -18,7 +18,8 @@ async fn embedded_and_kubo_give_the_same_cids_and_the_same_bytes() {
     let hub = Hub::default();
     let embedded = Node::start(&hub, 1, LIMIT).await;
     let net = hub.node(2);
-    let backend = Kubo::connect(&daemon.url).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let backend = Kubo::connect(&daemon.url, folder.path(), LIMIT).await.unwrap();
     let kubo = Content::start(backend, net.clone(), CancellationToken::new()).await.unwrap();
     for len in [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 45 << 20] {
         let file = content(len, 7);
@@ -49,7 +50,8 @@ async fn files_that_others_added_are_read_verified_and_passed_on() {
     let hub = Hub::default();
     let embedded = Node::start(&hub, 1, LIMIT).await;
     let net = hub.node(2);
-    let backend = Kubo::connect(&daemon.url).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let backend = Kubo::connect(&daemon.url, folder.path(), LIMIT).await.unwrap();
     let kubo = Content::start(backend, net.clone(), CancellationToken::new()).await.unwrap();
     let file = content(3 << 20, 8);
     for options in [
@@ -72,13 +74,14 @@ async fn files_that_others_added_are_read_verified_and_passed_on() {
     let missing = tensorlink_store::unixfs::blocks_of(&Bytes::from_static(b"nobody's"))[0].0;
     let error = kubo.get(&missing, &[], LIMIT).await.unwrap_err();
     assert!(matches!(error, StoreError::NotFound(_)), "{error}");
+    let kept = kubo.put(Bytes::from_static(b"kept")).await.unwrap();
     // The daemon goes away under us.
     daemon.kill();
     for error in [
         kubo.put(Bytes::from_static(b"x")).await.map(drop).unwrap_err(),
         kubo.get(&missing, &[], LIMIT).await.map(drop).unwrap_err(),
         kubo.has(&missing).await.map(drop).unwrap_err(),
-        kubo.unpin(&missing).await.unwrap_err(),
+        kubo.unpin(&kept).await.unwrap_err(),
     ] {
         assert!(matches!(&error, StoreError::Backend(text) if text.contains(&daemon.url)), "{error}");
     }
@@ -86,6 +89,8 @@ async fn files_that_others_added_are_read_verified_and_passed_on() {
 
 #[tokio::test]
 async fn urls_that_are_none_and_daemons_that_are_none_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let connect = async |url: &str| Kubo::connect(url, folder.path(), LIMIT).await;
     for url in [
         "",
         "localhost:5001",
@@ -95,14 +100,14 @@ async fn urls_that_are_none_and_daemons_that_are_none_are_named() {
         "http://a b",
         "http://[::1",
     ] {
-        let error = Kubo::connect(url).await.map(drop).unwrap_err().to_string();
+        let error = connect(url).await.map(drop).unwrap_err().to_string();
         assert!(error.contains("no URL of an IPFS daemon"), "{error}");
     }
     // Nobody listens.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    let error = Kubo::connect(&url).await.map(drop).unwrap_err().to_string();
+    let error = connect(&url).await.map(drop).unwrap_err().to_string();
     assert!(error.contains(&url) && error.contains("ipfs daemon"), "{error}");
     // Something else listens.
     for answer in [
@@ -118,7 +123,7 @@ async fn urls_that_are_none_and_daemons_that_are_none_are_named() {
                 let _ = stream.write_all(answer.as_bytes()).await;
             }
         });
-        let error = Kubo::connect(&url).await.map(drop).unwrap_err().to_string();
+        let error = connect(&url).await.map(drop).unwrap_err().to_string();
         assert!(error.contains(&url) && error.contains("ipfs daemon"), "{error}");
     }
 }

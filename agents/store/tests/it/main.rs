@@ -5,5 +5,6 @@ mod daemon;
 mod hostile;
 mod kubo;
 mod memory_net;
+mod owners;
 mod peers;
 mod support;

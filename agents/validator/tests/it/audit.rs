@@ -1,7 +1,7 @@
 //! An audit finds an honest record right, and convicts a lie by the liar's own answers.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use tensorlink_node::Games;
 use tensorlink_node::files;
 use tensorlink_node::interval::{Outcome, Span, state_root_of};
 use tensorlink_node::ports::chain::Parameters;
-use tensorlink_node::ports::{Call, Chain, Event, EventAt, Incoming, Net, Protocol, Store};
+use tensorlink_node::ports::{Call, Chain, Event, EventAt, Incoming, Net, Owner, Protocol, Store};
 use tensorlink_node::replay::{Replay, Roots};
 use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
 use tensorlink_node::wire::{decode, encode};
@@ -114,7 +114,6 @@ async fn world(engine: impl Engine + Clone + Send + Sync + 'static, manner: Mann
         plays: Semaphore::new(1),
         hunts: Hunts::default(),
         claims: Claims::default(),
-        needs: Arc::new(|_| false),
     };
     World { auditor, chain, target, program, _folder: folder }
 }
@@ -171,18 +170,14 @@ async fn an_honest_claim_is_right() {
 #[tokio::test]
 async fn what_this_node_needs_besides_is_not_let_go_of() {
     for needed in [false, true] {
-        let mut world = world(Reference, Manner::Answers).await;
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let told = asked.clone();
-        world.auditor.needs = Arc::new(move |cid| {
-            told.lock().unwrap().push(cid.to_owned());
-            needed
-        });
+        let world = world(Reference, Manner::Answers).await;
+        let store = &world.auditor.ports.store;
+        let state = store.put(files::join(&shards(1)[0].initial_state.to_vec()).into()).await.unwrap();
+        if needed {
+            assert!(store.of(Owner::Lane(lane(0))).own(&state).await.unwrap());
+        }
         assert_eq!(world.auditor.audit(&world.target).await.unwrap(), Finding::Right);
-        let asked = asked.lock().unwrap().clone();
-        assert_eq!(asked.len(), 2, "the state and the inputs: {asked:?}");
-        let state = world.auditor.ports.store.has(&asked[0].parse().unwrap()).await.unwrap();
-        assert_eq!(state, needed);
+        assert_eq!(store.has(&state).await.unwrap(), needed);
     }
 }
 

@@ -169,7 +169,6 @@ impl World {
             plays: Semaphore::new(1),
             hunts: Hunts::default(),
             claims: Claims::default(),
-            needs: Arc::new(|_| false),
         }
     }
 

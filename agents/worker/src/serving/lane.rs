@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use tensorlink_graph::transformer::CacheEngine;
 use tensorlink_node::blocking;
-use tensorlink_node::ports::{Clock, Ports, StoreError};
+use tensorlink_node::ports::{Clock, Owner, Ports, StoreError};
 use tensorlink_node::serving::ServingShard;
 use tensorlink_node::wire::rpc::{Advance, Receipt, Response};
 use tensorlink_num::{Tensor, TensorError};
@@ -237,7 +237,7 @@ impl ServingLane {
             return if same { Ok(known) } else { Err(EnterError::OtherText(number).into()) };
         }
         // The user waits for both, and neither for the other.
-        let storing = async { Ok(self.ports.store.put(inputs).await?.to_string()) };
+        let storing = async { Ok(self.ports.store.of(Owner::Lane(lane)).put(inputs).await?.to_string()) };
         let (receipt, inputs) = tokio::try_join!(blocking(signing), storing)?;
         let book = self.book.clone();
         Ok(blocking(move || book.enter(Entry { receipt, inputs })).await?)

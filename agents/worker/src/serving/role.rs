@@ -7,6 +7,7 @@ use tensorlink_graph::transformer::CacheEngine;
 use tensorlink_node::blocking;
 use tensorlink_node::interval::Span;
 use tensorlink_node::journal::JournalError;
+use tensorlink_node::ports::Owner;
 use tensorlink_node::ports::chain::JobState;
 use tensorlink_node::wire::rpc::{Advance, Response};
 use tensorlink_types::abi::{JobKind, Voucher};
@@ -93,8 +94,10 @@ where
                 }
             }
         };
+        self.own_inputs(&book).await;
         // Vouchers of an earlier life wait for no shard.
         tokio::join!(redeeming, serving);
+        self.let_go_if_settled(lane).await;
     }
 
     /// Fetches the stage and starts its engine; none if the job is over.
@@ -107,7 +110,8 @@ where
             return Ok(None);
         }
         let manifest: Cid = record.manifest.parse().map_err(|_| format!("{:?} is not a CID", record.manifest))?;
-        let shard = fetch_serving(&self.context, &job, lane.stage, manifest).await.map_err(|e| e.to_string())?;
+        let fetched = fetch_serving(&self.context, &job, (lane.stage, manifest), self.owner_for(lane)).await;
+        let shard = fetched.map_err(|e| e.to_string())?;
         let closing = self.lanes().get(&lane).map(|running| running.compute.clone()).unwrap_or_default();
         let serving = ServingLane::start(&self.context, shard, book.clone(), closing).await;
         let serving = Arc::new(serving.map_err(|e| e.to_string())?);
@@ -125,7 +129,7 @@ where
         let window = self.posted().get(&lane.job).map_or(u64::MAX, |posted| posted.window);
         // Its receipts are audited for a window after this; it may have ended long before.
         let (stale, inputs) = book.stale(self.context.ports.clock.now(), window.saturating_mul(2));
-        self.unpin(inputs).await;
+        self.unpin(lane, inputs).await;
         // Last, so that a kill before it leaves nothing pinned for ever.
         if stale.is_empty() { Ok(()) } else { book.forget(&stale) }
     }
@@ -137,14 +141,15 @@ where
             running.book.take()
         });
         let Some(book) = book else { return Ok(()) };
-        self.unpin(book.inputs()).await;
+        self.unpin(lane, book.inputs()).await;
         book.clear()
     }
 
-    async fn unpin(&self, cids: impl IntoIterator<Item = String>) {
+    async fn unpin(&self, lane: Lane, cids: impl IntoIterator<Item = String>) {
+        let store = self.context.ports.store.of(Owner::Lane(lane));
         for cid in cids {
             if let Ok(cid) = cid.parse()
-                && let Err(error) = self.context.ports.store.unpin(&cid).await
+                && let Err(error) = store.unpin(&cid).await
             {
                 tracing::debug!(%cid, %error, "not unpinned");
             }

@@ -3,6 +3,7 @@
 mod bench;
 mod claims;
 mod damage;
+mod disk;
 mod lanes;
 mod quote;
 mod replicas;

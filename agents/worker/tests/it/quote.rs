@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tensorlink_graph::Reference;
 use tensorlink_node::Roster;
+use tensorlink_node::ports::Store;
 use tensorlink_node::ports::chain::JobState;
 use tensorlink_node::price::{price_per_interval, price_per_token};
 use tensorlink_types::abi::JobKind;
@@ -25,7 +26,7 @@ async fn a_lane_is_offered_again_only_when_its_offer_is_void() {
     chain.with(|ledger| ledger.job.state = JobState::Posted);
     let folder = tempfile::tempdir().unwrap();
     let context = Context {
-        ports: support::ports(1, chain.clone(), store, Arc::<Hub>::default(), folder.path()),
+        ports: support::ports(1, chain.clone(), store.clone(), Arc::<Hub>::default(), folder.path()),
         config: WorkerConfig { memory: 1 << 30, max_lanes: 1, price_per_gmac: PRICE, max_stake: 100, credit: None },
         engine: Arc::new(|| Ok(Reference)),
         roster: Arc::new(Roster::new(identity(1).address())),
@@ -51,6 +52,14 @@ async fn a_lane_is_offered_again_only_when_its_offer_is_void() {
     assert!(matches!(ask(0).await, Err(Declined::Busy)));
     promises.release(JOB);
     ask(0).await.expect("the job took no offers any more");
+
+    assert!(store.owners().await.unwrap().is_empty(), "what was only quoted takes no job's room");
+    store.leave_room(100);
+    let declined = ask(0).await.unwrap_err();
+    assert!(matches!(declined, Declined::Disk { room: 100, .. }) && declined.is_final(), "{declined}");
+    let state = shards[0].program.state.iter().map(|slot| slot.ty.byte_len()).sum::<u64>();
+    store.leave_room(tensorlink_node::shard::bytes(&shards[0].program) + state);
+    ask(0).await.expect("just enough to begin");
 }
 
 #[tokio::test]

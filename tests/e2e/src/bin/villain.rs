@@ -27,7 +27,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use clap::Parser;
 use serde::de::DeserializeOwned;
-use tensorlink::args::{Cli, Command, JobCommand, ValidatorCommand, WorkerCommand};
+use tensorlink::args::{Cli, Command, JobCommand, WorkerCommand};
 use tensorlink::commands::{post, validator, worker};
 use tensorlink::config::Config;
 use tensorlink::process;
@@ -76,7 +76,7 @@ fn main() -> ! {
         let config = Config::load(&cli.common)?;
         let args = match &cli.command {
             Command::Worker(WorkerCommand::Run(args)) => args,
-            Command::Validator(ValidatorCommand::Run(args)) => {
+            Command::Validator(validator::ValidatorCommand::Run(args)) => {
                 let lie = lie()?;
                 let looks = lie.step.is_some();
                 // Who looks at nothing computes for nothing, too: right.
@@ -96,7 +96,7 @@ fn main() -> ! {
                 return post::run_on(&config, args, shutdown, |ports: Ports| {
                     let flawed = Arc::new(Flawed::new(flaw, ports.store.clone()));
                     let chain = Arc::new(Crooked(ports.chain.clone(), flawed.clone()));
-                    Ports { chain, store: Arc::new(Press(flawed)), ..ports }
+                    Ports { chain, store: Arc::new(Press::new(flawed)), ..ports }
                 })
                 .await;
             }

@@ -6,29 +6,32 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use cid::Cid;
-use tensorlink_node::ports::{Store, StoreError};
+use tensorlink_node::ports::{Owner, Store, StoreError};
 use tensorlink_types::Address;
 use tokio::sync::Semaphore;
 
 use crate::lanes::world::{World, claims_of, until};
-use crate::support::MemoryStore;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// A store that writes a file for each permit, and fails once it gets no more.
 struct Slow {
-    store: Arc<MemoryStore>,
-    permits: Semaphore,
+    store: Arc<dyn Store>,
+    permits: Arc<Semaphore>,
 }
 
 impl Slow {
     fn over(world: &World) -> Arc<Self> {
-        Arc::new(Self { store: world.store.clone(), permits: Semaphore::new(0) })
+        Arc::new(Self { store: world.store.clone(), permits: Arc::new(Semaphore::new(0)) })
     }
 }
 
 #[async_trait]
 impl Store for Slow {
+    fn of(&self, owner: Owner) -> Arc<dyn Store> {
+        Arc::new(Self { store: self.store.of(owner), permits: self.permits.clone() })
+    }
+
     async fn put(&self, content: Bytes) -> Result<Cid, StoreError> {
         let full = StoreError::Full { needed: content.len() as u64, budget: 0 };
         self.permits.acquire().await.map_err(|_| full)?.forget();
@@ -43,8 +46,24 @@ impl Store for Slow {
         self.store.has(cid).await
     }
 
+    async fn own(&self, cid: &Cid) -> Result<bool, StoreError> {
+        self.store.own(cid).await
+    }
+
     async fn unpin(&self, cid: &Cid) -> Result<(), StoreError> {
         self.store.unpin(cid).await
+    }
+
+    async fn release(&self) -> Result<(), StoreError> {
+        self.store.release().await
+    }
+
+    async fn owners(&self) -> Result<Vec<Owner>, StoreError> {
+        self.store.owners().await
+    }
+
+    async fn room(&self) -> Result<u64, StoreError> {
+        self.store.room().await
     }
 }
 

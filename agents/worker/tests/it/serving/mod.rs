@@ -6,4 +6,4 @@ mod decoder;
 mod lane;
 mod life;
 mod thread;
-mod world;
+pub(crate) mod world;

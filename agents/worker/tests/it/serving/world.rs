@@ -24,7 +24,7 @@ use crate::support::serving::{LONGEST, TOKENS, publish_serving, serving_shards, 
 use crate::support::{CONTRACTS, Hub, JOB, KEY, MemoryChain, MemoryNet, MemoryStore, WINDOW, identity, lane, ports};
 
 /// A clock whose waits are short.
-struct Hasty;
+pub(crate) struct Hasty;
 
 #[async_trait]
 impl Clock for Hasty {

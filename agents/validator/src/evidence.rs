@@ -1,0 +1,79 @@
+//! The files that this node's answers rest on: they stay as long as it may have to show that an answer is right. All
+//! else that audits fetch is nobody's, and makes room for what comes next.
+
+use std::collections::HashSet;
+
+use cid::Cid;
+use tensorlink_graph::engine::Engine;
+use tensorlink_node::ports::{Owner, StoreError};
+use tensorlink_node::wire::rpc::IntervalRecord;
+use tensorlink_types::ClaimId;
+
+use crate::audit::Auditor;
+
+/// The files of a record that has any.
+fn files(record: &IntervalRecord) -> impl Iterator<Item = Cid> {
+    [&record.state, &record.inputs].into_iter().filter_map(|bytes| Cid::try_from(bytes.as_slice()).ok())
+}
+
+impl<E: Engine + Send + 'static> Auditor<E> {
+    /// Keeps what an answer rests on. Whether all of it is here: without room beside what running jobs need it is not.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub(crate) async fn keep_evidence(&self, claim: ClaimId, record: &IntervalRecord) -> Result<bool, StoreError> {
+        let store = self.ports.store.of(Owner::Audit(claim));
+        for cid in files(record) {
+            if !store.own(&cid).await? {
+                self.drop_evidence(claim, record).await;
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Lets go of what an answer rested on.
+    pub(crate) async fn drop_evidence(&self, claim: ClaimId, record: &IntervalRecord) {
+        self.let_go(Owner::Audit(claim), record).await;
+    }
+
+    /// Lets go of the files that an execution took, unless something on this node needs them: a worker's state is that
+    /// of its replica, and an answer about one replica rests on the file that the other's is about.
+    pub(crate) async fn forget(&self, record: &IntervalRecord) {
+        self.let_go(Owner::Nobody, record).await;
+    }
+
+    async fn let_go(&self, owner: Owner, record: &IntervalRecord) {
+        let store = self.ports.store.of(owner);
+        for cid in files(record) {
+            if let Err(error) = store.unpin(&cid).await {
+                tracing::debug!(%cid, %error, "not unpinned");
+            }
+        }
+    }
+
+    /// At the start: what the answers on disk rest on is kept, and no other evidence.
+    pub(crate) async fn take_stock(&self) {
+        let given = self.answers.all();
+        for answer in &given {
+            match self.keep_evidence(answer.id, &answer.record).await {
+                Ok(true) => {}
+                Ok(false) => tracing::error!(claim = %answer.id, "the files that an answer rests on are gone"),
+                Err(error) => tracing::warn!(claim = %answer.id, %error, "what an answer rests on may make room"),
+            }
+        }
+        let known: HashSet<ClaimId> = given.iter().map(|answer| answer.id).collect();
+        let owners = match self.ports.store.owners().await {
+            Ok(owners) => owners,
+            Err(error) => return tracing::warn!(%error, "it is not known who owns files: they keep their place"),
+        };
+        for owner in owners {
+            if let Owner::Audit(claim) = owner
+                && !known.contains(&claim)
+                && let Err(error) = self.ports.store.of(owner).release().await
+            {
+                tracing::warn!(%claim, %error, "files of an old audit keep their place");
+            }
+        }
+    }
+}
