@@ -29,6 +29,7 @@ use crate::claims::{self, Claimant};
 use crate::context::Context;
 use crate::demands::Demands;
 use crate::lane::LaneTask;
+use crate::places::Places;
 use crate::promises::Promises;
 use crate::quote::fetch;
 use crate::record::{LaneLog, LaneRecord};
@@ -38,6 +39,9 @@ use crate::withheld::Withheld;
 
 /// Time between two adverts.
 const ADVERT: Duration = Duration::from_secs(2);
+/// Offers prepared at once, and for one user. Files are fetched from who asks, who may be slow.
+const QUOTES: usize = 4;
+const QUOTES_EACH: usize = 2;
 /// Wait after the chain failed us.
 pub(crate) const BACK_OFF: Duration = Duration::from_secs(3);
 
@@ -107,6 +111,8 @@ pub struct Worker<E> {
     /// Auditors that we have accused.
     pub(crate) accused: Accused,
     pub(crate) promises: Promises,
+    /// Offers that are being prepared.
+    pub(crate) quotes: Places,
     posted: Mutex<HashMap<JobId, Posted>>,
     lanes: Mutex<HashMap<Lane, Running>>,
     /// Held while collecting: two at once would pay for an empty second.
@@ -142,6 +148,7 @@ where
             replays: Replays::default(),
             games: Games::new(context.ports.identity.address()),
             promises: Promises::default(),
+            quotes: Places::new(QUOTES, QUOTES_EACH),
             posted: Mutex::default(),
             lanes: Mutex::default(),
             collecting: tokio::sync::Mutex::default(),
