@@ -1,10 +1,10 @@
 //! A user's node: knows the market and the chain's events, posts jobs, hires workers, follows jobs.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tensorlink_node::journal::JournalError;
-use tensorlink_node::ports::chain::JobState;
+use tensorlink_node::ports::chain::{JobState, Role};
 use tensorlink_node::ports::{Call, ChainError, Event, EventAt, NetError, Protocol};
 use tensorlink_node::wire::gossip::{PROGRESS, Progress, WORKERS, WorkerAdvert};
 use tensorlink_node::wire::rpc::{Request, Response};
@@ -143,6 +143,7 @@ impl User {
                     event = chain_events.recv() => match event {
                         Some(event) => {
                             listener.roster.apply(&event.event);
+                            listener.forget_unstaked(&event.event);
                             if let Err(error) = listener.keeper.apply(&event.event, |_| false).await {
                                 tracing::error!(%error, "the record of kept states cannot be written");
                             }
@@ -159,11 +160,26 @@ impl User {
         Ok(user)
     }
 
+    /// Only staked workers can be hired. One that has just staked says it again every two seconds.
     fn hear_advert(&self, peer: Address, bytes: &[u8]) {
         match decode::<WorkerAdvert>("advert", bytes) {
-            Ok(advert) => self.market.lock().unwrap_or_else(PoisonError::into_inner).hear(peer, advert),
+            Ok(_) if !self.roster.is_staked(peer, Role::Worker) => tracing::debug!(%peer, "an advert without stake"),
+            Ok(advert) => self.market().hear(peer, advert),
             Err(error) => tracing::debug!(%peer, %error, "a malformed advert"),
         }
+    }
+
+    /// What a worker offered is forgotten with its stake.
+    fn forget_unstaked(&self, event: &Event) {
+        if let Event::UnstakeRequested { account, .. } | Event::Slashed { account, .. } = event
+            && !self.roster.is_staked(*account, Role::Worker)
+        {
+            self.market().forget(*account);
+        }
+    }
+
+    fn market(&self) -> MutexGuard<'_, Market> {
+        self.market.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Only the lane's own worker can report on it.
@@ -204,11 +220,10 @@ impl User {
         // One round of adverts, so that the first to speak is not hired for that.
         self.ports.clock.sleep(Duration::from_secs(3)).await;
         loop {
-            let market = self.market.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let market = self.market().clone();
             let mut eligible = std::collections::HashSet::new();
             for worker in self.roster.staked_workers().into_iter().filter(|worker| *worker != own) {
-                let role = tensorlink_node::ports::chain::Role::Worker;
-                let view = self.ports.chain.stake(worker, role).await?;
+                let view = self.ports.chain.stake(worker, Role::Worker).await?;
                 if view.bonded.saturating_sub(view.locked) >= stake {
                     eligible.insert(worker);
                 }
