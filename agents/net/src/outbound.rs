@@ -34,6 +34,8 @@ type Stream = Counted<Compat<libp2p::Stream>, ()>;
 struct Pool {
     idle: Mutex<Vec<(Stream, Instant)>>,
     in_use: Semaphore,
+    /// Held while one is opened: of streams that arrive at once the peer takes one, and drops the others.
+    opening: tokio::sync::Mutex<()>,
 }
 
 pub(crate) struct Outbound {
@@ -66,7 +68,14 @@ impl Outbound {
                 .await?;
         let mut stream = match self.idle(&pool) {
             Some(stream) => stream,
-            None => self.open(peer, protocol, Mode::Requests).await?,
+            None => {
+                // One that hangs does not hold up the others for long.
+                let _turn = timeout(self.limits.handshake, pool.opening.lock()).await.ok();
+                match self.idle(&pool) {
+                    Some(stream) => stream,
+                    None => self.open(peer, protocol, Mode::Requests).await?,
+                }
+            }
         };
         let patience = self.limits.transfer(size) + self.limits.answer + self.limits.transfer(protocol.max_frame());
         let answer = in_time(peer, patience, exchange(&mut stream, peer, protocol, &body, &self.limits)).await?;
@@ -134,7 +143,8 @@ impl Outbound {
             });
         }
         let most = self.limits.request_streams_per_peer.max(1);
-        let fresh = || Arc::new(Pool { idle: Mutex::default(), in_use: Semaphore::new(most) });
+        let fresh =
+            || Arc::new(Pool { idle: Mutex::default(), in_use: Semaphore::new(most), opening: Default::default() });
         pools.entry((peer, protocol)).or_insert_with(fresh).clone()
     }
 
