@@ -115,7 +115,7 @@ fn refusal(config: &Config, then: &str, now: &Origin) -> String {
         "the data folder {folder} belongs to {then}; {} serves {}. Nothing was changed. If that chain was started anew, \
          move the folder away, `mv {folder} {folder}.old`, or name a new one by --data-dir.{key} If it was not, check \
          --rpc and --deployment",
-        config.rpc,
+        config.rpc.join(", "),
         now.words()
     )
 }

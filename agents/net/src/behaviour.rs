@@ -5,13 +5,15 @@ use std::time::Duration;
 use libp2p::gossipsub::{self, AllowAllSubscriptionFilter, MaxCountSubscriptionFilter, MessageAuthenticity};
 use libp2p::kad::store::{MemoryStore, MemoryStoreConfig};
 use libp2p::swarm::NetworkBehaviour;
-use libp2p::{StreamProtocol, Swarm, SwarmBuilder, connection_limits, identify, kad, noise, ping, quic, tcp};
+use libp2p::{StreamProtocol, Swarm, SwarmBuilder, identify, kad, noise, ping, quic, tcp};
 
+use crate::admission::Admission;
 use crate::config::NetConfig;
 use crate::directory::MAX_RECORD_BYTES;
 use crate::error::StartError;
 use crate::identity::Identity;
 use crate::muxer::BufferedYamux;
+use crate::scoring;
 use crate::tls::Tls;
 
 /// Protocol of the DHT: our own, so that no record of another network comes here.
@@ -21,6 +23,8 @@ const RECORD_TTL: Duration = Duration::from_secs(3600);
 /// Largest gossip message, by the port's promise, and room for its envelope.
 pub(crate) const MAX_GOSSIP: usize = 64 << 10;
 const GOSSIP_ENVELOPE: usize = 1 << 10;
+/// Records that the store takes beside those of others: our own.
+const OWN_RECORDS: usize = 1;
 /// Topics one peer may subscribe to.
 const MAX_TOPICS: usize = 64;
 
@@ -31,7 +35,8 @@ pub(crate) type Gossipsub =
 /// Everything that reacts to connections.
 #[derive(NetworkBehaviour)]
 pub(crate) struct Behaviour {
-    limits: connection_limits::Behaviour,
+    // First, so that the others hear nothing of what is refused.
+    admission: Admission,
     pub(crate) identify: identify::Behaviour,
     pub(crate) kad: kad::Behaviour<MemoryStore>,
     pub(crate) gossip: Gossipsub,
@@ -40,17 +45,11 @@ pub(crate) struct Behaviour {
 }
 
 impl Behaviour {
-    fn new(identity: &Identity, config: &NetConfig) -> Result<Self, StartError> {
+    fn new(identity: &Identity, config: &NetConfig, admission: Admission) -> Result<Self, StartError> {
         let limits = &config.limits;
         let keypair = identity.keypair();
-        let connections = connection_limits::ConnectionLimits::default()
-            .with_max_established(Some(limits.connections))
-            .with_max_established_per_peer(Some(limits.connections_per_peer))
-            .with_max_pending_incoming(Some(limits.connections / 4 + 1))
-            .with_max_pending_outgoing(Some(limits.connections / 4 + 1));
-
         let store = MemoryStoreConfig {
-            max_records: limits.records,
+            max_records: limits.records.saturating_add(OWN_RECORDS),
             max_value_bytes: MAX_RECORD_BYTES,
             max_provided_keys: 0,
             max_providers_per_key: 0,
@@ -79,12 +78,13 @@ impl Behaviour {
             max_subscribed_topics: MAX_TOPICS,
             max_subscriptions_per_request: MAX_TOPICS,
         };
-        let gossip =
+        let mut gossip =
             Gossipsub::new_with_subscription_filter(MessageAuthenticity::Signed(keypair.clone()), gossip, filter)
                 .map_err(|e| StartError::Transport(e.to_string()))?;
+        gossip.with_peer_score(scoring::params(), scoring::thresholds()).map_err(StartError::Transport)?;
 
         Ok(Self {
-            limits: connection_limits::Behaviour::new(connections),
+            admission,
             identify: identify::Behaviour::new(
                 identify::Config::new("/tensorlink/1".into(), keypair.public())
                     .with_agent_version(concat!("tensorlink/", env!("CARGO_PKG_VERSION")).into())
@@ -104,8 +104,12 @@ impl Behaviour {
 }
 
 /// The swarm over TCP (TLS or Noise, yamux) and QUIC, with names resolved by DNS.
-pub(crate) fn swarm(identity: &Identity, config: &NetConfig) -> Result<Swarm<Behaviour>, StartError> {
-    let (behaviour, limits) = (Behaviour::new(identity, config)?, &config.limits);
+pub(crate) fn swarm(
+    identity: &Identity,
+    config: &NetConfig,
+    admission: Admission,
+) -> Result<Swarm<Behaviour>, StartError> {
+    let (behaviour, limits) = (Behaviour::new(identity, config, admission)?, &config.limits);
     let streams = limits.inbound_streams_per_peer;
     let idle = limits.idle;
     let swarm = SwarmBuilder::with_existing_identity(identity.keypair().clone())

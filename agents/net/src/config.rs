@@ -37,8 +37,15 @@ impl Default for NetConfig {
 /// Bounds on queues, sizes, waits and retries.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Established connections in all.
+    /// Established connections in all; half as many handshakes may be under way, in each direction.
     pub connections: u32,
+    /// How many of these are kept for peers with stake and for those that we dial.
+    pub reserved: u32,
+    /// Connections from one address (IPv6: one /64) that is not of the loopback interface, handshakes included. Peers
+    /// with stake do not count.
+    pub connections_per_host: u32,
+    /// The same for an address of the loopback interface: the nodes of one machine.
+    pub connections_per_loopback: u32,
     /// Established connections to one peer.
     pub connections_per_peer: u32,
     /// Streams that peers hold open to us, in all.
@@ -47,7 +54,8 @@ pub struct Limits {
     pub inbound_streams_per_peer: usize,
     /// Streams that one peer may have us hold for requests of one protocol; more requests wait for a free one.
     pub request_streams_per_peer: usize,
-    /// Bytes of request bodies in memory, in all, from their announcement until they are answered.
+    /// Bytes of request bodies in memory, in all, from their arrival until they are answered, beyond the first 64 KiB
+    /// of each. One peer may hold no more than a third of what is then left for others.
     pub inbound_bytes: usize,
     /// Requests and streams waiting for a role to take them, a protocol.
     pub queue: usize,
@@ -65,7 +73,7 @@ pub struct Limits {
     pub redial: (Duration, Duration),
     /// Addresses whose routes are remembered.
     pub routes: usize,
-    /// Records that we keep for the DHT.
+    /// Records that we keep for the DHT; more push out the oldest of keys without stake.
     pub records: usize,
     /// Gossip messages a second from one source; more are lost.
     pub gossip_per_second: u32,
@@ -77,6 +85,9 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 512,
+            reserved: 128,
+            connections_per_host: 16,
+            connections_per_loopback: 256,
             connections_per_peer: 4,
             inbound_streams: 2048,
             inbound_streams_per_peer: 64,

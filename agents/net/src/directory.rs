@@ -76,7 +76,8 @@ pub(crate) fn record_key(address: Address) -> RecordKey {
     RecordKey::new(&[PREFIX, address.as_slice()].concat())
 }
 
-fn address_in(key: &RecordKey) -> Result<Address, RecordError> {
+/// Whose record lives under a DHT key.
+pub(crate) fn record_owner(key: &RecordKey) -> Result<Address, RecordError> {
     let bytes = key.as_ref().strip_prefix(PREFIX).ok_or(RecordError::Key)?;
     Address::try_from(bytes).map_err(|_| RecordError::Key)
 }
@@ -94,7 +95,7 @@ pub(crate) fn sign_record(identity: &Identity, mut addresses: Vec<Multiaddr>) ->
 
 /// Checks a record from the DHT. `now` is unix seconds.
 pub(crate) fn check_record(record: &Record, now: u64) -> Result<(Address, Route), RecordError> {
-    let key = address_in(&record.key)?;
+    let key = record_owner(&record.key)?;
     if record.value.len() > MAX_RECORD_BYTES {
         return Err(RecordError::TooLarge);
     }

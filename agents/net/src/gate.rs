@@ -31,4 +31,9 @@ impl SharedGate {
         let gate = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
         gate.allows(peer, protocol)
     }
+
+    pub(crate) fn has_stake(&self, peer: Address) -> Option<bool> {
+        let gate = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
+        gate.has_stake(peer)
+    }
 }

@@ -1,4 +1,8 @@
 //! Publish and subscribe. Every message is signed by its source, whose address is what subscribers see.
+//!
+//! A message is passed on only if it is what its topic is for, its source has stake as far as is known here, and has
+//! not said too much within the second. A malformed one is held against who sent it ([`crate::scoring`]): an honest
+//! peer would not have passed it on. What was merely not wanted is not.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,12 +11,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use libp2p::gossipsub::{self, IdentTopic, MessageAcceptance, PublishError, TopicHash};
 use tensorlink_node::ports::NetError;
+use tensorlink_node::wire::gossip::is_well_formed;
 use tensorlink_types::Address;
 use tokio::sync::{broadcast, mpsc};
 use tokio::time::Instant;
 
 use crate::behaviour::{Gossipsub, MAX_GOSSIP};
 use crate::config::Limits;
+use crate::gate::SharedGate;
 use crate::identity::address_of;
 use crate::metrics::Metrics;
 
@@ -73,13 +79,26 @@ impl Gossip {
         self.topics.entry(topic).or_insert_with(|| broadcast::channel(queue).0).subscribe()
     }
 
-    pub(crate) fn on_event(&mut self, inner: &mut Gossipsub, event: gossipsub::Event, metrics: &Metrics) {
+    pub(crate) fn on_event(
+        &mut self,
+        inner: &mut Gossipsub,
+        event: gossipsub::Event,
+        (gate, metrics): (&SharedGate, &Metrics),
+    ) {
         let gossipsub::Event::Message { propagation_source, message_id, message } = event else { return };
         // Strict validation has checked the signature of the source.
         let source = message.source.as_ref().and_then(|peer| address_of(peer).ok());
-        let verdict = match source {
-            None => MessageAcceptance::Reject,
-            Some(_) if message.data.len() > MAX_GOSSIP => MessageAcceptance::Reject,
+        let well_formed = message.data.len() <= MAX_GOSSIP && is_well_formed(message.topic.as_str(), &message.data);
+        let verdict = match source.filter(|_| well_formed) {
+            None => {
+                Metrics::count(&metrics.malformed_messages, 1);
+                MessageAcceptance::Reject
+            }
+            // Whoever passed it on may not know yet, or know more.
+            Some(source) if gate.has_stake(source) == Some(false) => {
+                Metrics::count(&metrics.unknown_messages, 1);
+                MessageAcceptance::Ignore
+            }
             // Not the fault of whoever passed it on.
             Some(source) if !self.admit(source) => {
                 Metrics::count(&metrics.lost_messages, 1);

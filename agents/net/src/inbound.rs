@@ -4,30 +4,28 @@
 //! a timeout, and permits bound how many tasks there are.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use futures::StreamExt;
 use libp2p_stream::IncomingStreams;
 use tensorlink_node::ports::{Duplex, Gate, Incoming, Protocol};
 use tensorlink_types::Address;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use tokio_util::compat::FuturesAsyncReadCompatExt;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::config::Limits;
-use crate::gate::{Blocks, SharedGate};
+use crate::gate::SharedGate;
 use crate::identity::address_of;
 use crate::metrics::{Counted, Metrics};
+use crate::share::{Budget, Seat, Seats};
 use crate::wire::{self, Mode, ReadError, Refusal};
 
 /// Streams that have not said what they are for, or are being refused.
 const MAX_HANDSHAKES: usize = 512;
-/// Unit of the budget for bodies: small enough to round up to.
-const BUDGET_UNIT: usize = 1024;
 
 /// A stream and who opened it; proven by the transport.
 type Opened = (Address, Box<dyn Duplex>);
@@ -42,45 +40,25 @@ struct Roles {
 /// What all inbound streams share.
 pub(crate) struct Inbound {
     limits: Limits,
-    gate: SharedGate,
+    gate: Arc<SharedGate>,
     roles: RwLock<Roles>,
     metrics: Arc<Metrics>,
-    handshakes: Arc<Semaphore>,
-    streams: Arc<Semaphore>,
-    per_peer: Arc<Mutex<HashMap<Address, usize>>>,
-    budget: Arc<Semaphore>,
+    handshakes: Seats,
+    streams: Seats,
+    budget: Budget,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
 
-/// A peer's share of the streams; given back on drop.
-pub(crate) struct Seat {
-    peer: Address,
-    per_peer: Arc<Mutex<HashMap<Address, usize>>>,
-    _of_all: OwnedSemaphorePermit,
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        let mut seats = self.per_peer.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Entry::Occupied(mut held) = seats.entry(self.peer) {
-            *held.get_mut() -= 1;
-            if *held.get() == 0 {
-                held.remove();
-            }
-        }
-    }
-}
-
 impl Inbound {
-    pub(crate) fn new(limits: Limits, metrics: Arc<Metrics>, stop: CancellationToken) -> Self {
+    pub(crate) fn new(limits: Limits, gate: Arc<SharedGate>, metrics: Arc<Metrics>, stop: CancellationToken) -> Self {
+        let each = limits.inbound_streams_per_peer;
         Self {
-            gate: SharedGate::new(Arc::new(Blocks)),
+            gate,
             roles: RwLock::default(),
-            handshakes: Arc::new(Semaphore::new(MAX_HANDSHAKES)),
-            streams: Arc::new(Semaphore::new(limits.inbound_streams)),
-            per_peer: Arc::default(),
-            budget: Arc::new(Semaphore::new(limits.inbound_bytes.div_ceil(BUDGET_UNIT).min(Semaphore::MAX_PERMITS))),
+            handshakes: Seats::new(MAX_HANDSHAKES, each),
+            streams: Seats::new(limits.inbound_streams, each),
+            budget: Budget::new(limits.inbound_bytes),
             tasks: TaskTracker::new(),
             limits,
             metrics,
@@ -126,7 +104,8 @@ impl Inbound {
                     None => return,
                 },
             };
-            let (Ok(address), Ok(hand)) = (address_of(&peer), self.handshakes.clone().try_acquire_owned()) else {
+            let hand = address_of(&peer).ok().and_then(|address| Some((address, self.handshakes.take(address)?)));
+            let Some((address, hand)) = hand else {
                 Metrics::count(&self.metrics.dropped_streams, 1);
                 continue;
             };
@@ -147,12 +126,12 @@ impl Inbound {
         self.tasks.wait().await;
     }
 
-    async fn handle(&self, peer: Address, protocol: Protocol, stream: libp2p::Stream, hand: OwnedSemaphorePermit) {
+    async fn handle(&self, peer: Address, protocol: Protocol, stream: libp2p::Stream, hand: Seat) {
         let mut stream = stream.compat();
         let Ok(Ok(mode)) = timeout(self.limits.handshake, stream.read_u8()).await else { return };
         let admitted = Mode::decode(mode).ok_or(Refusal::Malformed).and_then(|mode| {
             self.check_gate(peer, protocol)?;
-            Ok((mode, self.seat(peer)?))
+            Ok((mode, self.streams.take(peer).ok_or(Refusal::Busy)?))
         });
         let (mode, seat) = match admitted {
             Ok(admitted) => admitted,
@@ -187,17 +166,6 @@ impl Inbound {
         if self.gate.allows(peer, protocol) { Ok(()) } else { Err(Refusal::NotAllowed) }
     }
 
-    fn seat(&self, peer: Address) -> Result<Seat, Refusal> {
-        let of_all = self.streams.clone().try_acquire_owned().map_err(|_| Refusal::Busy)?;
-        let mut seats = self.per_peer.lock().unwrap_or_else(PoisonError::into_inner);
-        let held = seats.entry(peer).or_default();
-        if *held >= self.limits.inbound_streams_per_peer {
-            return Err(Refusal::Busy);
-        }
-        *held += 1;
-        Ok(Seat { peer, per_peer: self.per_peer.clone(), _of_all: of_all })
-    }
-
     /// Tells the peer why, then closes. Counted either way.
     async fn refuse<S: tokio::io::AsyncWrite + Unpin>(
         &self,
@@ -221,7 +189,7 @@ impl Inbound {
     where
         S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
     {
-        let length = match timeout(self.limits.idle, wire::read_length(stream, protocol.max_frame())).await {
+        let length = match timeout(self.limits.idle, wire::read_length(stream, protocol.max_request())).await {
             Ok(Ok(length)) => length,
             Ok(Err(ReadError::TooLarge(_))) => {
                 self.refuse(stream, peer, protocol, Refusal::TooLarge).await;
@@ -254,12 +222,13 @@ impl Inbound {
         // Assignments change while a stream is open.
         self.check_gate(peer, protocol)?;
         let to = self.requests_to(protocol).ok_or(Refusal::NotServed)?;
-        // At most 4 GiB / 1 KiB, so it fits.
-        let units = length.div_ceil(BUDGET_UNIT) as u32;
-        let _memory = self.budget.clone().try_acquire_many_owned(units).map_err(|_| Refusal::Busy)?;
-        let Ok(Ok(body)) = timeout(self.limits.transfer(length), wire::read_body(stream, length)).await else {
+        // Held until the answer is there. Short requests, as those for evidence and of payment are, need none of it.
+        let mut memory = self.budget.open(peer);
+        let read = wire::read_body(stream, length, |more| memory.grow(more));
+        let Ok(Ok(body)) = timeout(self.limits.transfer(length), read).await else {
             return Ok(None);
         };
+        let body = body.ok_or(Refusal::Busy)?;
         let (reply, answer) = oneshot::channel();
         let handed = timeout(self.limits.queue_wait, to.send(Incoming { peer, body, reply })).await;
         handed.map_err(|_| Refusal::Busy)?.map_err(|_| Refusal::NotServed)?;

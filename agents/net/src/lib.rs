@@ -8,10 +8,12 @@
 //! | `swarm` | the event loop that owns the libp2p swarm |
 //! | `behaviour` | the libp2p protocols and their bounds |
 //! | `tls`, `muxer` | what TCP connections are wrapped in: TLS with AES first, yamux in large pieces |
+//! | `admission` | which connections are let in: by address, by key, in all |
 //! | `wire` | the bytes at the start of a stream and around a request |
-//! | `inbound`, `gate` | streams that peers open: gate, limits, roles |
+//! | `inbound`, `gate`, `share` | streams that peers open: gate, limits, roles; what each peer may hold |
 //! | `outbound` | streams that we open; pooled streams for requests |
-//! | `gossip` | publish and subscribe |
+//! | `gossip`, `scoring` | publish and subscribe; who is not listened to |
+//! | `records` | which records of others are kept for the DHT |
 //! | `listening` | where we listen, once it is known |
 //! | [`config`], [`metrics`], [`error`] | bounds, counters, why a node does not start |
 //!
@@ -36,6 +38,7 @@
 //! one given as [`NetConfig::external`]; one that is not can still open connections to those that are, and is answered
 //! and asked over these.
 
+mod admission;
 mod behaviour;
 pub mod config;
 mod dial;
@@ -49,6 +52,9 @@ mod listening;
 pub mod metrics;
 mod muxer;
 mod outbound;
+mod records;
+mod scoring;
+mod share;
 mod swarm;
 mod tls;
 mod wire;
@@ -73,6 +79,8 @@ pub use crate::listening::probe;
 pub use crate::metrics::Metrics;
 pub use crate::wire::Refusal;
 
+use crate::admission::Admission;
+use crate::gate::{Blocks, SharedGate};
 use crate::inbound::Inbound;
 use crate::outbound::Outbound;
 use crate::swarm::{Command, EventLoop};
@@ -110,7 +118,10 @@ impl Libp2pNet {
             return Err(StartError::NoListener);
         }
         let limits = config.limits.clone();
-        let mut swarm = behaviour::swarm(&identity, &config)?;
+        let metrics = Arc::new(Metrics::default());
+        let gate = Arc::new(SharedGate::new(Arc::new(Blocks)));
+        let admission = Admission::new(&limits, gate.clone(), metrics.clone());
+        let mut swarm = behaviour::swarm(&identity, &config, admission)?;
         let mut listeners = HashSet::new();
         for address in &config.listen {
             let failed = |reason: String| StartError::Listen { address: address.clone(), reason };
@@ -124,10 +135,9 @@ impl Libp2pNet {
 
         let stop = CancellationToken::new();
         let tasks = TaskTracker::new();
-        let metrics = Arc::new(Metrics::default());
         let (commands, receiver) = mpsc::channel(COMMANDS);
         let mut control = swarm.behaviour().streams.new_control();
-        let inbound = Arc::new(Inbound::new(limits.clone(), metrics.clone(), stop.clone()));
+        let inbound = Arc::new(Inbound::new(limits.clone(), gate.clone(), metrics.clone(), stop.clone()));
         for protocol in Protocol::ALL {
             let incoming = control
                 .accept(libp2p::StreamProtocol::new(protocol.name()))
@@ -135,7 +145,8 @@ impl Libp2pNet {
             tasks.spawn(inbound.clone().run(protocol, incoming));
         }
         let outbound = Outbound::new(limits.clone(), metrics.clone(), commands.clone(), control);
-        let event_loop = EventLoop::new((swarm, listeners), identity.clone(), config, metrics.clone(), receiver);
+        let watch = (gate, metrics.clone());
+        let event_loop = EventLoop::new((swarm, listeners), identity.clone(), config, watch, receiver);
         tasks.spawn(event_loop.run(stop.clone()));
         Ok(Self { identity, limits, metrics, commands, inbound, outbound, tasks, stop })
     }

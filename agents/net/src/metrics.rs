@@ -16,7 +16,10 @@ pub struct Metrics {
     pub(crate) sent: AtomicU64,
     pub(crate) received: AtomicU64,
     pub(crate) dropped_streams: AtomicU64,
+    pub(crate) refused_connections: AtomicU64,
     pub(crate) lost_messages: AtomicU64,
+    pub(crate) unknown_messages: AtomicU64,
+    pub(crate) malformed_messages: AtomicU64,
     pub(crate) bad_records: AtomicU64,
     pub(crate) refusals: [AtomicU64; Refusal::COUNT],
 }
@@ -32,6 +35,11 @@ impl Metrics {
         self.refusals[reason.index()].load(Ordering::Relaxed)
     }
 
+    /// Connections refused because a bound was reached, of an address, of a key or of all, ours to others included.
+    pub fn refused_connections(&self) -> u64 {
+        self.refused_connections.load(Ordering::Relaxed)
+    }
+
     /// Streams dropped because too many were shaking hands.
     pub fn dropped_streams(&self) -> u64 {
         self.dropped_streams.load(Ordering::Relaxed)
@@ -40,6 +48,16 @@ impl Metrics {
     /// Gossip that slow readers lost or that came too fast from one source.
     pub fn lost_messages(&self) -> u64 {
         self.lost_messages.load(Ordering::Relaxed)
+    }
+
+    /// Gossip of keys without stake, which is not passed on.
+    pub fn unknown_messages(&self) -> u64 {
+        self.unknown_messages.load(Ordering::Relaxed)
+    }
+
+    /// Gossip that was not what its topic is for.
+    pub fn malformed_messages(&self) -> u64 {
+        self.malformed_messages.load(Ordering::Relaxed)
     }
 
     /// Records from the DHT that did not check.

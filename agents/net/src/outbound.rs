@@ -34,6 +34,8 @@ type Stream = Counted<Compat<libp2p::Stream>, ()>;
 struct Pool {
     idle: Mutex<Vec<(Stream, Instant)>>,
     in_use: Semaphore,
+    /// Held while one is opened: of streams that arrive at once the peer takes one, and drops the others.
+    opening: tokio::sync::Mutex<()>,
 }
 
 pub(crate) struct Outbound {
@@ -56,7 +58,7 @@ impl Outbound {
 
     /// One request and its answer.
     pub(crate) async fn request(&self, peer: Address, protocol: Protocol, body: Bytes) -> Result<Bytes, NetError> {
-        let (size, limit) = (body.len(), protocol.max_frame());
+        let (size, limit) = (body.len(), protocol.max_request());
         if size > limit {
             return Err(NetError::TooLarge { size, limit });
         }
@@ -66,9 +68,16 @@ impl Outbound {
                 .await?;
         let mut stream = match self.idle(&pool) {
             Some(stream) => stream,
-            None => self.open(peer, protocol, Mode::Requests).await?,
+            None => {
+                // One that hangs does not hold up the others for long.
+                let _turn = timeout(self.limits.handshake, pool.opening.lock()).await.ok();
+                match self.idle(&pool) {
+                    Some(stream) => stream,
+                    None => self.open(peer, protocol, Mode::Requests).await?,
+                }
+            }
         };
-        let patience = self.limits.transfer(size) + self.limits.answer + self.limits.transfer(limit);
+        let patience = self.limits.transfer(size) + self.limits.answer + self.limits.transfer(protocol.max_frame());
         let answer = in_time(peer, patience, exchange(&mut stream, peer, protocol, &body, &self.limits)).await?;
         pool.idle.lock().unwrap_or_else(PoisonError::into_inner).push((stream, Instant::now()));
         drop(place);
@@ -134,7 +143,8 @@ impl Outbound {
             });
         }
         let most = self.limits.request_streams_per_peer.max(1);
-        let fresh = || Arc::new(Pool { idle: Mutex::default(), in_use: Semaphore::new(most) });
+        let fresh =
+            || Arc::new(Pool { idle: Mutex::default(), in_use: Semaphore::new(most), opening: Default::default() });
         pools.entry((peer, protocol)).or_insert_with(fresh).clone()
     }
 
@@ -176,8 +186,11 @@ async fn exchange(
             .map_err(|refusal| refusal.into_error(peer, protocol))?;
         let length = wire::read_length(&mut reader, protocol.max_frame()).await;
         let length = length.map_err(|e| e.into_error(peer, protocol))?;
-        let body = in_time(peer, limits.transfer(length), async { Ok(wire::read_body(&mut reader, length).await) });
-        body.await?.map_err(|e| ReadError::Io(e).into_error(peer, protocol))
+        // We asked for it, so it has room.
+        let read = async { Ok(wire::read_body(&mut reader, length, |_| true).await) };
+        let body = in_time(peer, limits.transfer(length), read).await?;
+        let body = body.map_err(|e| ReadError::Io(e).into_error(peer, protocol))?;
+        body.ok_or_else(|| NetError::Unreachable { peer, reason: "no memory is left for its answer".into() })
     };
     tokio::pin!(send, receive);
     tokio::select! {

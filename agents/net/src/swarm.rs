@@ -9,7 +9,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use futures::StreamExt;
 use libp2p::core::transport::ListenerId;
-use libp2p::kad::store::RecordStore;
 use libp2p::kad::{self, InboundRequest, QueryResult};
 use libp2p::swarm::SwarmEvent;
 use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
@@ -25,10 +24,12 @@ use crate::behaviour::{Behaviour, BehaviourEvent, KAD};
 use crate::config::NetConfig;
 use crate::dial::{Dials, Step};
 use crate::directory::{self, Route};
+use crate::gate::SharedGate;
 use crate::gossip::Gossip;
 use crate::identity::{Identity, address_of, peer_in};
 use crate::listening::Listening;
 use crate::metrics::Metrics;
+use crate::records::{self, KeepError, Kept};
 
 /// How often time-driven work is looked at.
 const TICK: Duration = Duration::from_millis(250);
@@ -55,6 +56,7 @@ pub(crate) struct EventLoop {
     swarm: Swarm<Behaviour>,
     identity: Identity,
     config: NetConfig,
+    gate: Arc<SharedGate>,
     metrics: Arc<Metrics>,
     commands: mpsc::Receiver<Command>,
     dials: Dials,
@@ -77,7 +79,7 @@ impl EventLoop {
         (swarm, listeners): (Swarm<Behaviour>, HashSet<ListenerId>),
         identity: Identity,
         config: NetConfig,
-        metrics: Arc<Metrics>,
+        (gate, metrics): (Arc<SharedGate>, Arc<Metrics>),
         commands: mpsc::Receiver<Command>,
     ) -> Self {
         Self {
@@ -89,6 +91,7 @@ impl EventLoop {
             swarm,
             identity,
             config,
+            gate,
             metrics,
             commands,
         }
@@ -178,7 +181,8 @@ impl EventLoop {
             }
             SwarmEvent::Behaviour(BehaviourEvent::Kad(event)) => self.on_kad(event),
             SwarmEvent::Behaviour(BehaviourEvent::Gossip(event)) => {
-                self.gossip.on_event(&mut self.swarm.behaviour_mut().gossip, event, &self.metrics);
+                let watch = (&*self.gate, &*self.metrics);
+                self.gossip.on_event(&mut self.swarm.behaviour_mut().gossip, event, watch);
             }
             SwarmEvent::Behaviour(BehaviourEvent::Ping(ping::Event {
                 peer,
@@ -267,20 +271,16 @@ impl EventLoop {
         }
     }
 
-    /// Stores a record for the DHT if it checks and is not older than ours.
+    /// Stores a record for the DHT.
     fn keep_record(&mut self, record: kad::Record) {
-        let route = match directory::check_record(&record, now()) {
-            Ok((_, route)) => route,
-            Err(e) => return self.on_bad_record(&e),
-        };
+        let (own, gate) = (self.identity.address(), &self.gate);
+        let staked = |address| address == own || gate.has_stake(address) == Some(true);
         let store = self.swarm.behaviour_mut().kad.store_mut();
-        let newer =
-            |kept: &kad::Record| directory::check_record(kept, now()).is_ok_and(|(_, kept)| kept.since > route.since);
-        if store.get(&record.key).is_some_and(|kept| newer(&kept)) {
-            return;
-        }
-        if let Err(e) = store.put(record) {
-            tracing::debug!("a record is not kept: {e}");
+        match records::keep(store, record, self.config.limits.records, staked, now()) {
+            Ok(Kept::Yes | Kept::Older) => {}
+            Ok(Kept::NoRoom) => tracing::debug!("a record of a key without stake is not kept: there is no room"),
+            Err(KeepError::Bad(e)) => self.on_bad_record(&e),
+            Err(e) => tracing::debug!("a record is not kept: {e}"),
         }
     }
 

@@ -9,15 +9,16 @@
 //!
 //! After a [`Mode::Stream`] was accepted the bytes are the roles'.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use tensorlink_node::ports::{NetError, Protocol};
 use tensorlink_types::Address;
 use tokio::io::{self, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// "Yes" in place of a refusal.
 const ACCEPTED: u8 = 0;
-/// A body is taken in pieces of at most this, so memory follows what has really arrived.
-const PIECE: usize = 1 << 20;
+/// A body is given this much memory at first, and then as much again as has really arrived. What is given at first is
+/// bounded by the number of streams.
+const PIECE: usize = 64 << 10;
 /// What is written at once: a frame of yamux. Each write wakes the connection, which passes through all its protocols.
 const WRITE: usize = 16 << 10;
 
@@ -155,20 +156,30 @@ pub(crate) async fn read_length<S: AsyncRead + Unpin>(stream: &mut S, limit: usi
     if length > limit { Err(ReadError::TooLarge(length)) } else { Ok(length) }
 }
 
-/// Reads a body of known length.
-pub(crate) async fn read_body<S: AsyncRead + Unpin>(stream: &mut S, length: usize) -> io::Result<Bytes> {
-    let mut body = BytesMut::with_capacity(length.min(PIECE));
+/// Reads a body of known length. Before it takes more memory than any body is given, it asks `room`; `None` if there is
+/// none.
+pub(crate) async fn read_body<S: AsyncRead + Unpin>(
+    stream: &mut S,
+    length: usize,
+    mut room: impl FnMut(usize) -> bool,
+) -> io::Result<Option<Bytes>> {
+    let mut body = Vec::with_capacity(length.min(PIECE));
     while body.len() < length {
+        let left = length - body.len();
         if body.capacity() == body.len() {
             // Doubling, so that a large body is moved a constant number of times.
-            body.reserve((length - body.len()).min(body.len().max(PIECE)));
+            let more = left.min(body.len().max(PIECE));
+            if !room(more) {
+                return Ok(None);
+            }
+            body.reserve_exact(more);
         }
-        let room = length - body.len();
-        if stream.read_buf(&mut bytes::BufMut::limit(&mut body, room)).await? == 0 {
+        let free = left.min(body.capacity() - body.len());
+        if stream.read_buf(&mut bytes::BufMut::limit(&mut body, free)).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
     }
-    Ok(body.freeze())
+    Ok(Some(body.into()))
 }
 
 #[cfg(test)]
@@ -194,8 +205,9 @@ mod tests {
                 Ok(length) => {
                     prop_assert!(length <= limit);
                     let follows = reader;
-                    match read_body(&mut reader, length).now_or_never().unwrap() {
+                    match read_body(&mut reader, length, |_| true).now_or_never().unwrap() {
                         Ok(body) => {
+                            let body = body.expect("there was room");
                             prop_assert_eq!(&body[..], &follows[..length]);
                             prop_assert_eq!(reader, &follows[length..]);
                         }
@@ -223,12 +235,30 @@ mod tests {
             bytes.extend_from_slice(b"next");
             let mut reader = bytes.as_slice();
             let length = read_length(&mut reader, size).await.unwrap();
-            assert_eq!(read_body(&mut reader, length).await.unwrap(), body);
+            assert_eq!(read_body(&mut reader, length, |_| true).await.unwrap().unwrap(), body);
             assert_eq!(read_verdict(&mut reader).await.unwrap(), Ok(()));
             let length = read_length(&mut reader, size).await.unwrap();
-            assert_eq!(read_body(&mut reader, length).await.unwrap(), body);
+            assert_eq!(read_body(&mut reader, length, |_| true).await.unwrap().unwrap(), body);
             assert_eq!(reader, b"next");
         }
+    }
+
+    #[tokio::test]
+    async fn memory_is_taken_as_bytes_arrive_and_only_while_there_is_room() {
+        let (announced, arrived) = (64 << 20, 3 * PIECE);
+        let mut taken = 0;
+        let mut take = |n: usize| {
+            taken += n;
+            true
+        };
+        read_body(&mut vec![7; arrived].as_slice(), announced, &mut take).await.unwrap_err();
+        let taken = taken + PIECE;
+        assert!((arrived..=2 * arrived).contains(&taken), "{taken} bytes for {arrived}");
+        let body = vec![7; arrived];
+        let mut room = PIECE;
+        let mut bounded = |n: usize| room.checked_sub(n).inspect(|left| room = *left).is_some();
+        assert_eq!(read_body(&mut body.as_slice(), arrived, &mut bounded).await.unwrap(), None);
+        assert_eq!(room, 0, "what there was is used");
     }
 
     #[tokio::test]
@@ -238,7 +268,8 @@ mod tests {
         let mut reader: &[u8] = &[1, 2];
         assert!(matches!(read_length(&mut reader, 1 << 20).await, Err(ReadError::Io(_))));
         let mut reader: &[u8] = b"abc";
-        assert_eq!(read_body(&mut reader, 4).await.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        let short = read_body(&mut reader, 4, |_| true).await;
+        assert_eq!(short.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
         let mut reader: &[u8] = &[77];
         assert!(matches!(read_verdict(&mut reader).await, Err(ReadError::Malformed(77))));
     }

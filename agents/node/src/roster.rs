@@ -24,6 +24,14 @@ struct Inner {
     settled: HashSet<JobId>,
 }
 
+impl Inner {
+    /// In whatever role.
+    fn has_stake(&self, account: Address) -> bool {
+        let bonded = |role: &Role| self.bonded.get(&(account, *role)).is_some_and(|stake| !stake.is_zero());
+        [Role::Worker, Role::Validator].iter().any(bonded)
+    }
+}
+
 /// Stakes and jobs as confirmed events tell them; answers the net's gate from memory.
 ///
 /// Staked accounts may ask; users may ask while their job is open, and about jobs of ours ever after; only members of
@@ -111,10 +119,7 @@ impl Gate for Roster {
             Protocol::Native => false,
             Protocol::Rpc => {
                 let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
-                [Role::Worker, Role::Validator]
-                    .iter()
-                    .any(|role| inner.bonded.get(&(peer, *role)).is_some_and(|stake| !stake.is_zero()))
-                    || inner.jobs.values().any(|members| members.user == peer)
+                inner.has_stake(peer) || inner.jobs.values().any(|members| members.user == peer)
             }
             Protocol::Tensor => {
                 let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
@@ -125,6 +130,12 @@ impl Gate for Roster {
                 })
             }
         }
+    }
+
+    /// Nothing is known before the first stake is: the roster of a node that has just started, or that nobody feeds.
+    fn has_stake(&self, peer: Address) -> Option<bool> {
+        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
+        (!inner.bonded.is_empty()).then(|| inner.has_stake(peer))
     }
 }
 
@@ -208,11 +219,14 @@ mod tests {
     fn who_lost_all_stake_may_not_ask() {
         let roster = Roster::new(OWN);
         let amount = U256::from(10);
+        assert_eq!(roster.has_stake(OTHER), None, "nothing is known yet");
         roster.apply(&Event::Staked { account: OTHER, role: Role::Worker, amount });
         assert!(roster.allows(OTHER, Protocol::Rpc) && roster.staked_workers() == [OTHER]);
+        assert_eq!([OTHER, USER].map(|peer| roster.has_stake(peer)), [Some(true), Some(false)]);
         let part = U256::ZERO;
         roster.apply(&Event::Slashed { account: OTHER, amount, bounty: part, harm: part, burned: part });
         assert!(!roster.allows(OTHER, Protocol::Rpc) && roster.staked_workers().is_empty());
+        assert_eq!(roster.has_stake(OTHER), Some(false));
         assert!(roster.allows(OTHER, Protocol::Block), "content is public");
     }
 }

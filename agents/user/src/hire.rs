@@ -6,6 +6,9 @@ use tensorlink_node::wire::gossip::WorkerAdvert;
 use tensorlink_types::{Address, Lane};
 use thiserror::Error;
 
+/// Adverts that are remembered: more workers than anybody chooses from.
+const MAX_ADVERTS: usize = 4096;
+
 /// A worker that could be hired.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Candidate {
@@ -26,10 +29,19 @@ pub struct Wanted {
     pub limit: u128,
 }
 
-/// The market as adverts tell it: the latest of each staked worker.
+/// The market as adverts tell it: the latest of each worker, of 4,096 workers at most.
 #[derive(Clone, Debug, Default)]
 pub struct Market {
-    adverts: HashMap<Address, WorkerAdvert>,
+    adverts: HashMap<Address, Heard>,
+    /// Adverts heard so far.
+    heard: u64,
+}
+
+/// An advert, and how many were heard before it.
+#[derive(Clone, Debug)]
+struct Heard {
+    advert: WorkerAdvert,
+    before: u64,
 }
 
 /// Not enough workers.
@@ -45,9 +57,22 @@ pub struct TooFew {
 }
 
 impl Market {
-    /// Takes in an advert; the latest of a worker counts.
+    /// Takes in an advert; the latest of a worker counts. Where there is no room, the worker that has been silent
+    /// longest is forgotten.
     pub fn hear(&mut self, address: Address, advert: WorkerAdvert) {
-        self.adverts.insert(address, advert);
+        if self.adverts.len() >= MAX_ADVERTS && !self.adverts.contains_key(&address) {
+            let silent = self.adverts.iter().min_by_key(|(_, heard)| heard.before).map(|(address, _)| *address);
+            if let Some(address) = silent {
+                self.forget(address);
+            }
+        }
+        self.adverts.insert(address, Heard { advert, before: self.heard });
+        self.heard = self.heard.saturating_add(1);
+    }
+
+    /// Forgets a worker.
+    pub fn forget(&mut self, address: Address) {
+        self.adverts.remove(&address);
     }
 
     /// All workers that `eligible` admits and that have a free lane, at least `count`, cheapest first; among equals
@@ -59,8 +84,9 @@ impl Market {
         let mut candidates: Vec<Candidate> = self
             .adverts
             .iter()
-            .filter(|(address, advert)| advert.free_lanes > 0 && eligible(**address))
-            .map(|(address, advert)| Candidate { address: *address, advert: advert.clone() })
+            .map(|(address, heard)| (*address, &heard.advert))
+            .filter(|(address, advert)| advert.free_lanes > 0 && eligible(*address))
+            .map(|(address, advert)| Candidate { address, advert: advert.clone() })
             .collect();
         candidates.sort_by_key(|c| (c.advert.price_per_gmac, std::cmp::Reverse(c.advert.memory), c.address));
         if candidates.len() < count {
@@ -89,6 +115,20 @@ mod tests {
         let chosen = market.rank(2, eligible).unwrap();
         assert_eq!(chosen.iter().map(|c| c.address).collect::<Vec<_>>(), [address(4), address(2), address(1)]);
         assert_eq!(market.rank(4, eligible), Err(TooFew { found: 3, needed: 4 }));
+    }
+
+    #[test]
+    fn the_market_is_bounded_and_forgets_whoever_has_been_silent_longest() {
+        let mut market = Market::default();
+        let address = |n: usize| Address::left_padding_from(&n.to_be_bytes());
+        for n in 0..MAX_ADVERTS {
+            market.hear(address(n), advert(1, 1));
+        }
+        market.hear(address(0), advert(1, 1));
+        market.hear(address(MAX_ADVERTS), advert(1, 1));
+        assert_eq!(market.adverts.len(), MAX_ADVERTS);
+        let known = |n| market.adverts.contains_key(&address(n));
+        assert_eq!([0, 1, 2, MAX_ADVERTS].map(known), [true, false, true, true]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A user's node: knows the market and the chain's events, posts jobs, hires workers, follows jobs.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -152,6 +152,7 @@ impl User {
                     event = chain_events.recv() => match event {
                         Some(event) => {
                             listener.roster.apply(&event.event);
+                            listener.forget_unstaked(&event.event);
                             if let Err(error) = listener.keeper.apply(&event.event).await {
                                 tracing::error!(%error, "the record of kept states cannot be written");
                             }
@@ -213,11 +214,26 @@ impl User {
         Some(anew)
     }
 
+    /// Only staked workers can be hired. One that has just staked says it again every two seconds.
     fn hear_advert(&self, peer: Address, bytes: &[u8]) {
         match decode::<WorkerAdvert>("advert", bytes) {
-            Ok(advert) => self.market.lock().unwrap_or_else(PoisonError::into_inner).hear(peer, advert),
+            Ok(_) if !self.roster.is_staked(peer, Role::Worker) => tracing::debug!(%peer, "an advert without stake"),
+            Ok(advert) => self.market().hear(peer, advert),
             Err(error) => tracing::debug!(%peer, %error, "a malformed advert"),
         }
+    }
+
+    /// What a worker offered is forgotten with its stake.
+    fn forget_unstaked(&self, event: &Event) {
+        if let Event::UnstakeRequested { account, .. } | Event::Slashed { account, .. } = event
+            && !self.roster.is_staked(*account, Role::Worker)
+        {
+            self.market().forget(*account);
+        }
+    }
+
+    fn market(&self) -> MutexGuard<'_, Market> {
+        self.market.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Only the lane's own worker can report on it.
@@ -270,7 +286,7 @@ impl User {
     /// [`HireError::TooFew`], or when the chain fails.
     pub async fn ranked(&self, count: usize, stake: u128) -> Result<Vec<Candidate>, HireError> {
         let own = self.ports.identity.address();
-        let market = self.market.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let market = self.market().clone();
         let mut eligible = HashSet::new();
         let since = self.ports.clock.now().saturating_sub(FRESH);
         // Who has gone says nothing any more, and its last advert is worth nothing.

@@ -8,7 +8,7 @@ use tensorlink_node::interval::Span;
 use tensorlink_node::ports::Incoming;
 use tensorlink_node::wire::rpc::{Request, Response};
 use tensorlink_node::wire::{decode, encode};
-use tensorlink_types::{Address, ClaimId};
+use tensorlink_types::{Address, ClaimId, Lane};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::audit_answers::Repeatable;
@@ -16,7 +16,8 @@ use crate::quote::quote;
 use crate::record::{Interval, LaneRecord};
 use crate::role::Worker;
 
-/// Requests answered at once; further ones wait in the net's bounded queue.
+/// Requests answered at once; further ones wait in the net's bounded queue. What may wait for others to act has places
+/// of its own, so that evidence and payment never wait for it.
 const ANSWERS: usize = 8;
 
 impl<E> Worker<E>
@@ -45,6 +46,11 @@ where
                 drop(slot);
                 self.advance(peer, request).await
             }
+            // Offers wait for files of who asks.
+            Ok(Request::Quote(lane)) => {
+                drop(slot);
+                self.offer(peer, lane).await
+            }
             // The keeper has places of its own, fewer than would keep others waiting.
             Ok(Request::Keep { claim, committed_at, state }) => {
                 drop(slot);
@@ -62,22 +68,7 @@ where
 
     async fn respond(&self, peer: Address, request: Request) -> Response {
         match request {
-            Request::Quote(lane) => {
-                let user = self.context.roster.members(lane.job).map(|members| members.user);
-                let manifest = self.posted().get(&lane.job).map(|posted| posted.manifest);
-                match (user, manifest) {
-                    (Some(user), Some(manifest)) if user == peer => {
-                        let hold = |now, expires| self.promises.hold(lane, (now, expires), || self.free_lanes());
-                        match quote(&self.context, lane, manifest, hold).await {
-                            Ok((offer, signature)) => Response::Offer { offer, signature },
-                            Err(declined) if declined.is_final() => Response::Refused(declined.to_string()),
-                            Err(declined) => Response::Declined(declined.to_string()),
-                        }
-                    }
-                    (Some(_), Some(_)) => Response::Declined("only the job's user gets offers".into()),
-                    _ => Response::Declined("the job is not confirmed here yet: ask again".into()),
-                }
-            }
+            Request::Quote(lane) => self.offer(peer, lane).await,
             Request::Ready(job) => Response::Ready(self.is_ready(job)),
             Request::Keep { claim, committed_at, state } => self.keep(peer, (claim, committed_at, state)).await,
             Request::EndState(claim) => self.end_state(claim),
@@ -102,6 +93,27 @@ where
                     .unwrap_or_else(|error| Response::Declined(error.to_string())),
                 Err(declined) => declined,
             },
+        }
+    }
+
+    /// A binding offer for a lane.
+    async fn offer(&self, peer: Address, lane: Lane) -> Response {
+        let user = self.context.roster.members(lane.job).map(|members| members.user);
+        let manifest = self.posted().get(&lane.job).map(|posted| posted.manifest);
+        let (Some(user), Some(manifest)) = (user, manifest) else {
+            return Response::Declined("the job is not confirmed here yet: ask again".into());
+        };
+        if user != peer {
+            return Response::Declined("only the job's user gets offers".into());
+        }
+        let Some(_place) = self.quotes.take(peer) else {
+            return Response::Declined("as many offers as may be are being prepared: ask again".into());
+        };
+        let hold = |now, expires| self.promises.hold(lane, (now, expires), || self.free_lanes());
+        match quote(&self.context, lane, manifest, hold).await {
+            Ok((offer, signature)) => Response::Offer { offer, signature },
+            Err(declined) if declined.is_final() => Response::Refused(declined.to_string()),
+            Err(declined) => Response::Declined(declined.to_string()),
         }
     }
 

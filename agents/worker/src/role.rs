@@ -30,6 +30,7 @@ use crate::context::Context;
 use crate::demands::Demands;
 use crate::lane::LaneTask;
 use crate::lost::{Lost, QUIET};
+use crate::places::Places;
 use crate::promises::Promises;
 use crate::quote::fetch;
 use crate::record::{self, LaneLog, LaneRecord};
@@ -41,6 +42,9 @@ use crate::withheld::Withheld;
 const ADVERT: Duration = Duration::from_secs(2);
 /// How long tasks may take to end: in all, and where everything begins anew, which waits for all of them.
 const END: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
+/// Offers prepared at once, and for one user. Files are fetched from who asks, who may be slow.
+const QUOTES: usize = 4;
+const QUOTES_EACH: usize = 2;
 /// Wait after the chain failed us.
 pub(crate) const BACK_OFF: Duration = Duration::from_secs(3);
 
@@ -114,6 +118,8 @@ pub struct Worker<E> {
     pub(crate) promises: Promises,
     /// What a data folder that is gone no longer tells.
     pub(crate) lost: Lost,
+    /// Offers that are being prepared.
+    pub(crate) quotes: Places,
     posted: Mutex<HashMap<JobId, Posted>>,
     lanes: Mutex<HashMap<Lane, Running>>,
     /// Held while collecting: two at once would pay for an empty second.
@@ -152,6 +158,7 @@ where
             games: Games::new(context.ports.identity.address()),
             promises: Promises::default(),
             lost: Lost::default(),
+            quotes: Places::new(QUOTES, QUOTES_EACH),
             posted: Mutex::default(),
             lanes: Mutex::default(),
             collecting: tokio::sync::Mutex::default(),

@@ -1,6 +1,7 @@
 //! Peers that break the rules: bare libp2p swarms that speak our protocols wrongly. The node must outlive them all and
 //! serve others meanwhile.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,11 +11,13 @@ use libp2p::kad::store::MemoryStore;
 use libp2p::swarm::NetworkBehaviour;
 use libp2p::{PeerId, StreamProtocol, Swarm, SwarmBuilder, kad, tls, yamux};
 use libp2p_stream::Control;
-use tensorlink_net::{Libp2pNet, Refusal};
+use tensorlink_net::{Libp2pNet, Limits, Refusal, address_of};
 use tensorlink_node::ports::{Net, Protocol};
 use tokio::task::JoinHandle;
 
-use crate::common::{addresses, ask, connected, eventually, identity, node, pair, serve_reversed};
+use crate::common::{
+    Open, addresses, ask, connected, eventually, identity, node, pair, quick, serve_reversed, start, tcp,
+};
 
 #[derive(NetworkBehaviour)]
 struct Raw {
@@ -43,14 +46,15 @@ fn raw(keypair: Keypair) -> Swarm<Raw> {
 /// A hostile peer connected to `node`: where to open streams, and its task.
 async fn attacker(node: &Libp2pNet) -> (Control, PeerId, JoinHandle<()>) {
     let mut swarm = raw(Keypair::generate_secp256k1());
-    let control = swarm.behaviour().streams.new_control();
+    let (me, control) = (*swarm.local_peer_id(), swarm.behaviour().streams.new_control());
     swarm.dial(addresses(node).await[0].clone()).unwrap();
     let task = tokio::spawn(async move {
         loop {
             swarm.select_next_some().await;
         }
     });
-    let peers = async || node.connected_peers().await.ok().filter(|p| !p.is_empty());
+    let attacker = address_of(&me).unwrap();
+    let peers = async || node.connected_peers().await.ok().filter(|p| p.contains(&attacker));
     eventually("the attacker connects", peers).await;
     (control, node.peer_id(), task)
 }
@@ -76,8 +80,12 @@ async fn malformed_and_oversized_frames_close_their_stream_with_a_reason() {
     assert_eq!(send(&mut control, to, Protocol::Rpc, &[0xEE]).await, [Refusal::Malformed as u8]);
     let oversized = [&[1], 0xffff_ffff_u32.to_le_bytes().as_slice()].concat();
     assert_eq!(send(&mut control, to, Protocol::Rpc, &oversized).await, [0, Refusal::TooLarge as u8]);
+    // What is asked by a CID is refused as a block would be.
+    serve_reversed(&a, Protocol::Block).await;
+    let block = [&[1], (2_u32 << 20).to_le_bytes().as_slice()].concat();
+    assert_eq!(send(&mut control, to, Protocol::Block, &block).await, [0, Refusal::TooLarge as u8]);
     assert_eq!(a.metrics().refused(Refusal::Malformed), 1);
-    assert_eq!(a.metrics().refused(Refusal::TooLarge), 1);
+    assert_eq!(a.metrics().refused(Refusal::TooLarge), 2);
     // A proper request still passes, for the attacker as for others.
     let proper = [&[1], 2_u32.to_le_bytes().as_slice(), b"ab"].concat();
     let answer = [&[0, 0], 2_u32.to_le_bytes().as_slice(), b"ba"].concat();
@@ -123,6 +131,34 @@ async fn peers_that_trickle_or_say_nothing_are_dropped_and_hold_up_nobody() {
         assert_eq!(back, [0]);
     }
     assert!(trickle.await.unwrap() < Duration::from_secs(8));
+    task.abort();
+}
+
+#[tokio::test]
+async fn what_is_only_announced_leaves_memory_for_others() {
+    let a = start(1, tcp(), vec![], Limits { inbound_bytes: 4 << 20, handshake: Duration::from_secs(8), ..quick() });
+    a.set_gate(Arc::new(Open));
+    serve_reversed(&a, Protocol::Rpc).await;
+    let honest = node(2, addresses(&a).await);
+    connected(&honest, a.address()).await;
+    let (control, to, task) = attacker(&a).await;
+    let mut announced = Vec::new();
+    for _ in 0..16 {
+        let protocol = StreamProtocol::new(Protocol::Rpc.name());
+        let mut stream = control.clone().open_stream(to, protocol).await.unwrap();
+        // All that there is, and a byte of it.
+        stream.write_all(&[&[1], (4_u32 << 20).to_le_bytes().as_slice(), &[7]].concat()).await.unwrap();
+        stream.flush().await.unwrap();
+        let mut accepted = [9];
+        stream.read_exact(&mut accepted).await.unwrap();
+        assert_eq!(accepted, [0]);
+        announced.push(stream);
+    }
+    for _ in 0..8 {
+        let answer = honest.request(a.address(), Protocol::Rpc, Bytes::from(vec![3; 300_000])).await;
+        assert_eq!(answer.unwrap(), vec![3; 300_000]);
+    }
+    assert_eq!(a.metrics().refused(Refusal::Busy), 0);
     task.abort();
 }
 

@@ -2,6 +2,7 @@
 
 mod access;
 mod common;
+mod crowd;
 mod discovery;
 mod gossip;
 mod hostile;

@@ -26,10 +26,12 @@ async fn requests_of_all_sizes_are_answered_both_ways() {
         let body = pattern(size);
         assert_eq!(b.request(a.address(), Protocol::Rpc, body.clone()).await.unwrap(), reversed(&body));
     }
-    let block = pattern(Protocol::Block.max_frame());
-    assert_eq!(a.request(b.address(), Protocol::Block, block.clone()).await.unwrap(), reversed(&block));
+    let cid = pattern(Protocol::Block.max_request());
+    assert_eq!(a.request(b.address(), Protocol::Block, cid.clone()).await.unwrap(), reversed(&cid));
+    let too_long = a.request(b.address(), Protocol::Block, pattern(cid.len() + 1)).await;
+    assert!(matches!(too_long, Err(NetError::TooLarge { limit, .. }) if limit == cid.len()), "{too_long:?}");
     let (sent, received) = b.bytes_moved();
-    assert!(sent > 5 << 20 && received > 5 << 20, "{sent} {received}");
+    assert!(sent > 3 << 20 && received > 3 << 20, "{sent} {received}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

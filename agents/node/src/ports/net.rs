@@ -38,13 +38,27 @@ impl Protocol {
         }
     }
 
-    /// Largest frame of a request or an answer, in bytes.
+    /// Largest frame of an answer, or of a stream, in bytes.
     pub const fn max_frame(self) -> usize {
         match self {
             Self::Rpc => 64 << 20,
             Self::Tensor => 256 << 20,
             Self::Block => 2 << 20,
             Self::Native => 64 << 10,
+        }
+    }
+
+    /// Largest frame of a request, in bytes: what somebody may announce before anything of it is known.
+    pub const fn max_request(self) -> usize {
+        match self {
+            // Rows of tensors, on their way through a serving job.
+            Self::Rpc => 64 << 20,
+            // Nobody asks by it.
+            Self::Tensor => 0,
+            // A CID.
+            Self::Block => 128,
+            // Two CIDs, and what to do with them.
+            Self::Native => 1 << 10,
         }
     }
 }
@@ -68,6 +82,12 @@ pub struct Incoming {
 pub trait Gate: Send + Sync + 'static {
     /// Whether `peer` may use `protocol` now.
     fn allows(&self, peer: Address, protocol: Protocol) -> bool;
+
+    /// Whether `peer` has stake: where there is no room for everybody, those who have come first, and only they are
+    /// heard in gossip. `None` where nothing is known of stakes; then nobody is preferred.
+    fn has_stake(&self, _peer: Address) -> Option<bool> {
+        None
+    }
 }
 
 /// Why a message did not get through.

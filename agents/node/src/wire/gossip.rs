@@ -3,12 +3,26 @@
 use serde::{Deserialize, Serialize};
 use tensorlink_types::{JobId, Lane};
 
+use super::decode;
 use crate::bounds::Excess;
 
 /// Topic of [`WorkerAdvert`].
 pub const WORKERS: &str = "tensorlink/workers/1";
 /// Topic of [`Progress`].
 pub const PROGRESS: &str = "tensorlink/progress/1";
+
+/// Most bytes in which a worker names its engine.
+const MAX_ENGINE: usize = 1024;
+
+/// Whether a message is what its topic is for. Nodes pass on nothing else, and think worse of who sends it.
+pub fn is_well_formed(topic: &str, message: &[u8]) -> bool {
+    match topic {
+        WORKERS => decode::<WorkerAdvert>("advert", message).is_ok_and(|advert| advert.engine.len() <= MAX_ENGINE),
+        PROGRESS => decode::<Progress>("progress", message).is_ok(),
+        // Nothing is known of what else somebody here subscribed to.
+        _ => true,
+    }
+}
 
 /// What a worker offers. Its address is the publisher's.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -51,5 +65,22 @@ impl Progress {
     /// The job.
     pub const fn job(&self) -> JobId {
         self.lane.job
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::encode;
+    use super::*;
+
+    #[test]
+    fn only_what_a_topic_is_for_is_well_formed() {
+        let advert = |engine: usize| {
+            let engine = "x".repeat(engine);
+            encode("advert", &WorkerAdvert { memory: 1, free_lanes: 1, price_per_gmac: 1, engine }).unwrap()
+        };
+        assert!(is_well_formed(WORKERS, &advert(MAX_ENGINE)) && !is_well_formed(WORKERS, &advert(MAX_ENGINE + 1)));
+        let trailing = [&advert(1)[..], &[0]].concat();
+        assert!(!is_well_formed(WORKERS, &trailing) && !is_well_formed(PROGRESS, &advert(1)));
     }
 }

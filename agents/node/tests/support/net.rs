@@ -10,12 +10,14 @@ use tensorlink_types::Address;
 use tokio::sync::mpsc;
 
 type Streams = mpsc::Sender<(Address, Box<dyn Duplex>)>;
+type Listeners = Vec<mpsc::Sender<(Address, Bytes)>>;
 
 /// Joins the nets of several nodes.
 #[derive(Default)]
 pub struct Hub {
     requests: Mutex<HashMap<Address, mpsc::Sender<Incoming>>>,
     streams: Mutex<HashMap<Address, Streams>>,
+    topics: Mutex<HashMap<&'static str, Listeners>>,
     /// What was published, and by whom.
     pub published: Mutex<Vec<(Address, Bytes)>>,
 }
@@ -57,15 +59,18 @@ impl Net for MemoryNet {
         Ok(receiver)
     }
 
-    async fn publish(&self, _: &'static str, message: Bytes) -> Result<(), NetError> {
+    async fn publish(&self, topic: &'static str, message: Bytes) -> Result<(), NetError> {
+        for listener in self.hub.topics.lock().unwrap().get(topic).into_iter().flatten() {
+            // Slow readers lose messages.
+            let _ = listener.try_send((self.own, message.clone()));
+        }
         self.hub.published.lock().unwrap().push((self.own, message));
         Ok(())
     }
 
-    async fn subscribe(&self, _: &'static str) -> Result<mpsc::Receiver<(Address, Bytes)>, NetError> {
+    async fn subscribe(&self, topic: &'static str) -> Result<mpsc::Receiver<(Address, Bytes)>, NetError> {
         let (sender, receiver) = mpsc::channel(16);
-        // Silence, not an end.
-        tokio::spawn(async move { sender.closed().await });
+        self.hub.topics.lock().unwrap().entry(topic).or_default().push(sender);
         Ok(receiver)
     }
 

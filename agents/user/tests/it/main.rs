@@ -1,5 +1,6 @@
 //! The user's role over doubles of the ports.
 
+mod market;
 mod offers;
 mod serving;
 #[path = "../../../node/tests/support/mod.rs"]

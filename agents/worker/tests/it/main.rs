@@ -1,5 +1,6 @@
 //! The worker's role over doubles of the ports.
 
+mod answers;
 mod bench;
 mod claims;
 mod damage;

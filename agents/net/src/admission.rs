@@ -1,0 +1,473 @@
+//! Which connections are let in: by address, by key, and in all.
+//!
+//! | who | at most |
+//! |---|---|
+//! | one address (IPv6: one /64), handshakes under way included | [`Limits::connections_per_host`] |
+//! | one address of the loopback interface, the same | [`Limits::connections_per_loopback`]: nodes of one machine share it |
+//! | one key, whoever dialled | [`Limits::connections_per_peer`] |
+//! | all who dialled us and have no stake | [`Limits::connections`] less [`Limits::reserved`] |
+//! | all | [`Limits::connections`] |
+//! | all handshakes under way, of each direction | half of these |
+//!
+//! So strangers leave room for peers that have stake, and for those that we dial. A peer with stake does not count for
+//! its address once it has proven its key: many may be behind one router. Where there is no room for another stranger,
+//! the address that has most connections loses its oldest, if it has more than the newcomer's would then have. Who
+//! connects and says nothing is dropped after libp2p's 10 s. Which address the packets of a handshake by QUIC come from
+//! is not proven before its end.
+
+use std::collections::{HashMap, VecDeque};
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use libp2p::core::Endpoint;
+use libp2p::core::transport::PortUse;
+use libp2p::multiaddr::Protocol;
+use libp2p::swarm::{
+    CloseConnection, ConnectionDenied, ConnectionId, FromSwarm, NetworkBehaviour, THandler, THandlerInEvent,
+    THandlerOutEvent, ToSwarm, dummy,
+};
+use libp2p::{Multiaddr, PeerId};
+use thiserror::Error;
+use tokio::time::Instant;
+
+use crate::config::Limits;
+use crate::gate::SharedGate;
+use crate::identity::address_of;
+use crate::metrics::Metrics;
+
+/// Least time between two log lines about one bound.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// The bound that a connection would exceed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Error)]
+pub(crate) enum Full {
+    #[error(
+        "its address has as many connections as one may have: if it is none that you know, block it in your firewall"
+    )]
+    Host,
+    #[error("its key has as many connections as one may have")]
+    Peer,
+    #[error("as many peers without stake are connected as may be: others are let in as those leave")]
+    Strangers,
+    #[error("as many peers are connected as may be: others are let in as those leave")]
+    All,
+    #[error("as many handshakes are under way as may be")]
+    Handshakes,
+}
+
+impl Full {
+    const COUNT: usize = 5;
+
+    const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// Who is at the other end, as far as its address tells: one IPv4 address, or the 64 bits that a provider gives to one
+/// customer in IPv6.
+fn host(address: &Multiaddr) -> Option<IpAddr> {
+    let ip = address.iter().find_map(|part| match part {
+        Protocol::Ip4(ip) => Some(IpAddr::V4(ip)),
+        Protocol::Ip6(ip) => Some(ip.to_canonical()),
+        _ => None,
+    })?;
+    match ip {
+        IpAddr::V6(v6) if !v6.is_loopback() => {
+            let network = u128::from(v6) & !u128::from(u64::MAX);
+            Some(Ipv6Addr::from(network).into())
+        }
+        _ => Some(ip),
+    }
+}
+
+/// How far a connection is, and whose.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Held {
+    /// Somebody dialled us and shakes hands.
+    Arriving(Option<IpAddr>),
+    /// We dial, or shake hands.
+    Dialling,
+    /// Somebody without stake dialled us.
+    Stranger(PeerId, Option<IpAddr>),
+    /// Somebody with stake dialled us, or we dialled.
+    Welcome(PeerId),
+}
+
+impl Held {
+    const fn peer(self) -> Option<PeerId> {
+        match self {
+            Self::Stranger(peer, _) | Self::Welcome(peer) => Some(peer),
+            Self::Arriving(_) | Self::Dialling => None,
+        }
+    }
+
+    const fn counts_for(self) -> Option<IpAddr> {
+        match self {
+            Self::Arriving(host) | Self::Stranger(_, host) => host,
+            Self::Dialling | Self::Welcome(_) => None,
+        }
+    }
+}
+
+/// All connections. There are few enough to be counted anew each time.
+struct Connections {
+    held: HashMap<ConnectionId, Held>,
+    /// Strangers that made room for others, and are still to be told.
+    leaving: VecDeque<(ConnectionId, PeerId)>,
+    limits: Limits,
+}
+
+impl Connections {
+    fn new(limits: &Limits) -> Self {
+        Self { held: HashMap::new(), leaving: VecDeque::new(), limits: limits.clone() }
+    }
+
+    fn below(&self, limit: u32, full: Full, which: impl Fn(Held) -> bool) -> Result<(), Full> {
+        let held = self.held.values().filter(|held| which(**held)).count();
+        if held < limit as usize { Ok(()) } else { Err(full) }
+    }
+
+    const fn handshakes(&self) -> u32 {
+        self.limits.connections.div_ceil(2)
+    }
+
+    /// Somebody dials us.
+    fn arriving(&mut self, id: ConnectionId, host: Option<IpAddr>) -> Result<(), Full> {
+        if let Some(ip) = host {
+            let loopback = ip.is_loopback();
+            let each = if loopback { self.limits.connections_per_loopback } else { self.limits.connections_per_host };
+            self.below(each, Full::Host, |held| held.counts_for() == host)?;
+        }
+        self.below(self.handshakes(), Full::Handshakes, |held| matches!(held, Held::Arriving(_)))?;
+        self.held.insert(id, Held::Arriving(host));
+        Ok(())
+    }
+
+    /// Who dialled us has proven its key.
+    fn arrived(&mut self, id: ConnectionId, peer: PeerId, host: Option<IpAddr>, staked: bool) -> Result<(), Full> {
+        self.established(peer)?;
+        let held = if staked {
+            Held::Welcome(peer)
+        } else {
+            let share = self.limits.connections.saturating_sub(self.limits.reserved);
+            let room = self.below(share, Full::Strangers, |held| matches!(held, Held::Stranger(..)));
+            if let Err(full) = room {
+                let (oldest, of) = self.most_of_one(host).ok_or(full)?;
+                self.held.remove(&oldest);
+                self.leaving.push_back((oldest, of));
+            }
+            Held::Stranger(peer, host)
+        };
+        self.held.insert(id, held);
+        Ok(())
+    }
+
+    /// The oldest connection of a stranger of the address that has most of these, if it has two more than `host`.
+    fn most_of_one(&self, host: Option<IpAddr>) -> Option<(ConnectionId, PeerId)> {
+        let mut strangers: HashMap<Option<IpAddr>, (u32, ConnectionId, PeerId)> = HashMap::new();
+        for (id, held) in &self.held {
+            if let Held::Stranger(peer, of) = held {
+                let (n, oldest, who) = strangers.entry(*of).or_insert((0, *id, *peer));
+                *n = n.saturating_add(1);
+                if *id < *oldest {
+                    (*oldest, *who) = (*id, *peer);
+                }
+            }
+        }
+        let own = strangers.get(&host).map_or(0, |(n, ..)| *n);
+        let (most, oldest, peer) = strangers.into_values().max_by_key(|(n, id, _)| (*n, *id))?;
+        (most > own.saturating_add(1)).then_some((oldest, peer))
+    }
+
+    /// We dial.
+    fn dialling(&mut self, id: ConnectionId) -> Result<(), Full> {
+        self.below(self.handshakes(), Full::Handshakes, |held| held == Held::Dialling)?;
+        self.held.insert(id, Held::Dialling);
+        Ok(())
+    }
+
+    /// Whom we dialled has proven its key.
+    fn dialled(&mut self, id: ConnectionId, peer: PeerId) -> Result<(), Full> {
+        self.established(peer)?;
+        self.held.insert(id, Held::Welcome(peer));
+        Ok(())
+    }
+
+    fn established(&self, peer: PeerId) -> Result<(), Full> {
+        self.below(self.limits.connections_per_peer, Full::Peer, |held| held.peer() == Some(peer))?;
+        self.below(self.limits.connections, Full::All, |held| held.peer().is_some())
+    }
+
+    /// It failed or was closed.
+    fn gone(&mut self, id: ConnectionId) {
+        self.held.remove(&id);
+    }
+}
+
+/// Says the first of many things at once, and the others together, at most once in [`SILENCE`].
+#[derive(Default)]
+struct Rationed {
+    said: Option<Instant>,
+    unsaid: u64,
+}
+
+impl Rationed {
+    /// It happened again: how many times since it was last said, if it is to be said now.
+    fn again(&mut self, now: Instant) -> Option<u64> {
+        self.unsaid = self.unsaid.saturating_add(1);
+        let due = self.said.is_none_or(|said| now.saturating_duration_since(said) >= SILENCE);
+        due.then(|| {
+            self.said = Some(now);
+            std::mem::take(&mut self.unsaid)
+        })
+    }
+}
+
+/// Refuses connections beyond the bounds.
+pub(crate) struct Admission {
+    connections: Connections,
+    gate: Arc<SharedGate>,
+    metrics: Arc<Metrics>,
+    said: [Rationed; Full::COUNT],
+}
+
+impl Admission {
+    pub(crate) fn new(limits: &Limits, gate: Arc<SharedGate>, metrics: Arc<Metrics>) -> Self {
+        Self { connections: Connections::new(limits), gate, metrics, said: Default::default() }
+    }
+
+    /// Counts and tells what was refused.
+    fn tell(&mut self, admitted: Result<(), Full>, from: Option<&Multiaddr>) -> Result<(), ConnectionDenied> {
+        let Err(full) = admitted else { return Ok(()) };
+        Metrics::count(&self.metrics.refused_connections, 1);
+        if let Some(refused) = self.said.get_mut(full.index()).and_then(|said| said.again(Instant::now())) {
+            let from = from.map(tracing::field::display);
+            tracing::warn!(from, refused, "a connection is refused: {full}");
+        }
+        Err(ConnectionDenied::new(full))
+    }
+}
+
+impl NetworkBehaviour for Admission {
+    type ConnectionHandler = dummy::ConnectionHandler;
+    type ToSwarm = Infallible;
+
+    fn handle_pending_inbound_connection(
+        &mut self,
+        id: ConnectionId,
+        _: &Multiaddr,
+        remote: &Multiaddr,
+    ) -> Result<(), ConnectionDenied> {
+        let admitted = self.connections.arriving(id, host(remote));
+        self.tell(admitted, Some(remote))
+    }
+
+    fn handle_established_inbound_connection(
+        &mut self,
+        id: ConnectionId,
+        peer: PeerId,
+        _: &Multiaddr,
+        remote: &Multiaddr,
+    ) -> Result<THandler<Self>, ConnectionDenied> {
+        let staked = address_of(&peer).is_ok_and(|address| self.gate.has_stake(address) == Some(true));
+        let admitted = self.connections.arrived(id, peer, host(remote), staked);
+        self.tell(admitted, Some(remote))?;
+        Ok(dummy::ConnectionHandler)
+    }
+
+    fn handle_pending_outbound_connection(
+        &mut self,
+        id: ConnectionId,
+        _: Option<PeerId>,
+        addresses: &[Multiaddr],
+        _: Endpoint,
+    ) -> Result<Vec<Multiaddr>, ConnectionDenied> {
+        let admitted = self.connections.dialling(id);
+        self.tell(admitted, addresses.first())?;
+        Ok(Vec::new())
+    }
+
+    fn handle_established_outbound_connection(
+        &mut self,
+        id: ConnectionId,
+        peer: PeerId,
+        remote: &Multiaddr,
+        _: Endpoint,
+        _: PortUse,
+    ) -> Result<THandler<Self>, ConnectionDenied> {
+        let admitted = self.connections.dialled(id, peer);
+        self.tell(admitted, Some(remote))?;
+        Ok(dummy::ConnectionHandler)
+    }
+
+    fn on_swarm_event(&mut self, event: FromSwarm<'_>) {
+        match event {
+            FromSwarm::ConnectionClosed(closed) => self.connections.gone(closed.connection_id),
+            FromSwarm::DialFailure(failed) => self.connections.gone(failed.connection_id),
+            FromSwarm::ListenFailure(failed) => self.connections.gone(failed.connection_id),
+            _ => {}
+        }
+    }
+
+    fn on_connection_handler_event(&mut self, _: PeerId, _: ConnectionId, event: THandlerOutEvent<Self>) {
+        match event {}
+    }
+
+    fn poll(&mut self, _: &mut Context<'_>) -> Poll<ToSwarm<Self::ToSwarm, THandlerInEvent<Self>>> {
+        match self.connections.leaving.pop_front() {
+            Some((id, peer_id)) => {
+                Poll::Ready(ToSwarm::CloseConnection { peer_id, connection: CloseConnection::One(id) })
+            }
+            None => Poll::Pending,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(address: &str) -> Option<IpAddr> {
+        host(&address.parse().unwrap())
+    }
+
+    /// Connections by number.
+    fn id(n: usize) -> ConnectionId {
+        ConnectionId::new_unchecked(n)
+    }
+
+    fn limits() -> Limits {
+        Limits {
+            connections: 8,
+            reserved: 4,
+            connections_per_host: 2,
+            connections_per_loopback: 3,
+            connections_per_peer: 2,
+            ..Limits::default()
+        }
+    }
+
+    #[test]
+    fn one_customer_is_one_host() {
+        assert_eq!(at("/ip4/192.0.2.1/tcp/1"), at("/ip4/192.0.2.1/udp/9/quic-v1"));
+        assert_ne!(at("/ip4/192.0.2.1/tcp/1"), at("/ip4/192.0.2.2/tcp/1"));
+        assert_eq!(at("/ip6/2001:db8:0:1::1/tcp/1"), at("/ip6/2001:db8:0:1:ffff::2/tcp/1"));
+        assert_ne!(at("/ip6/2001:db8:0:1::1/tcp/1"), at("/ip6/2001:db8:0:2::1/tcp/1"));
+        assert_eq!(at("/ip6/::ffff:192.0.2.1/tcp/1"), at("/ip4/192.0.2.1/tcp/1"));
+        assert!(at("/ip6/::1/tcp/1").unwrap().is_loopback());
+        assert_eq!(at("/memory/7"), None);
+    }
+
+    #[test]
+    fn an_address_has_its_share_handshakes_included_and_no_more() {
+        let mut connections = Connections::new(&limits());
+        let (loud, quiet) = (at("/ip4/192.0.2.1/tcp/1"), at("/ip4/192.0.2.2/tcp/1"));
+        connections.arriving(id(0), loud).unwrap();
+        connections.arrived(id(0), PeerId::random(), loud, false).unwrap();
+        connections.arriving(id(1), loud).unwrap();
+        assert_eq!(connections.arriving(id(2), loud), Err(Full::Host));
+        connections.arriving(id(3), quiet).unwrap();
+        // A share comes back, whether the handshake fails or the connection ends.
+        connections.gone(id(1));
+        connections.arriving(id(4), loud).unwrap();
+        connections.gone(id(0));
+        connections.arriving(id(5), loud).unwrap();
+        let here = at("/ip4/127.0.0.1/tcp/1");
+        connections.gone(id(3));
+        connections.gone(id(4));
+        for n in 10..13 {
+            connections.arriving(id(n), here).unwrap();
+        }
+        assert_eq!(connections.arriving(id(13), here), Err(Full::Host));
+    }
+
+    #[test]
+    fn peers_with_stake_do_not_count_for_their_address() {
+        let mut connections = Connections::new(&limits());
+        let router = at("/ip4/192.0.2.1/tcp/1");
+        for n in 0..6 {
+            connections.arriving(id(n), router).unwrap();
+            connections.arrived(id(n), PeerId::random(), router, true).unwrap();
+        }
+    }
+
+    #[test]
+    fn strangers_leave_room_for_stake_and_for_our_own_dials() {
+        let mut connections = Connections::new(&limits());
+        let mut come = |n: usize, staked| {
+            let from = at(&format!("/ip4/192.0.2.{n}/tcp/1"));
+            connections.arriving(id(n), from).unwrap();
+            let let_in = connections.arrived(id(n), PeerId::random(), from, staked);
+            if let_in.is_err() {
+                connections.gone(id(n));
+            }
+            let_in
+        };
+        for n in 0..4 {
+            come(n, false).unwrap();
+        }
+        assert_eq!(come(4, false), Err(Full::Strangers));
+        come(5, true).unwrap();
+        come(6, true).unwrap();
+        for n in 7..9 {
+            connections.dialling(id(n)).unwrap();
+            connections.dialled(id(n), PeerId::random()).unwrap();
+        }
+        connections.dialling(id(9)).unwrap();
+        assert_eq!(connections.dialled(id(9), PeerId::random()), Err(Full::All));
+    }
+
+    #[test]
+    fn where_there_is_no_room_for_strangers_the_address_with_most_makes_it() {
+        let mut connections = Connections::new(&limits());
+        let [greedy, other, late] = [1, 2, 3].map(|n| at(&format!("/ip4/192.0.2.{n}/tcp/1")));
+        let mut come = |n: usize, from| {
+            connections.arriving(id(n), from).unwrap();
+            let let_in = connections.arrived(id(n), PeerId::random(), from, false);
+            if let_in.is_err() {
+                connections.gone(id(n));
+            }
+            (let_in, connections.leaving.pop_front().map(|(id, _)| id))
+        };
+        assert_eq!(
+            [(0, other), (1, greedy), (2, other), (3, greedy)].map(|(n, from)| come(n, from)),
+            [(Ok(()), None); 4]
+        );
+        // Of the two that have two each, the one whose oldest came later.
+        assert_eq!(come(4, late), (Ok(()), Some(id(1))));
+        assert_eq!(come(5, late), (Err(Full::Strangers), None), "it would have as many as who made room");
+        assert_eq!(come(6, at("/ip4/192.0.2.4/tcp/1")), (Ok(()), Some(id(0))));
+        assert_eq!(come(7, at("/ip4/192.0.2.5/tcp/1")), (Err(Full::Strangers), None), "everybody has one");
+    }
+
+    #[test]
+    fn a_key_and_handshakes_have_their_bounds_too() {
+        let mut connections = Connections::new(&limits());
+        let peer = PeerId::random();
+        connections.arriving(id(0), None).unwrap();
+        connections.arrived(id(0), peer, None, true).unwrap();
+        connections.dialling(id(1)).unwrap();
+        connections.dialled(id(1), peer).unwrap();
+        connections.arriving(id(2), None).unwrap();
+        assert_eq!(connections.arrived(id(2), peer, None, true), Err(Full::Peer));
+        for n in 3..6 {
+            connections.arriving(id(n), None).unwrap();
+        }
+        assert_eq!(connections.arriving(id(6), None), Err(Full::Handshakes));
+        for n in 10..14 {
+            connections.dialling(id(n)).unwrap();
+        }
+        assert_eq!(connections.dialling(id(14)), Err(Full::Handshakes));
+    }
+
+    #[test]
+    fn the_first_refusal_is_said_and_the_others_are_summed_up() {
+        let (mut said, now) = (Rationed::default(), Instant::now());
+        assert_eq!(said.again(now), Some(1));
+        assert_eq!((said.again(now), said.again(now + SILENCE / 2)), (None, None));
+        assert_eq!(said.again(now + SILENCE), Some(3));
+    }
+}

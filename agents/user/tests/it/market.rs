@@ -1,0 +1,100 @@
+//! A user knows the adverts of staked workers only.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tensorlink_node::ports::chain::Role;
+use tensorlink_node::ports::{Event, Net};
+use tensorlink_node::wire::encode;
+use tensorlink_node::wire::gossip::{WORKERS, WorkerAdvert};
+use tensorlink_types::{Address, U256};
+use tensorlink_user::{HireError, User};
+use tokio_util::sync::CancellationToken;
+
+use crate::support::{self, Hasty, Hub, MemoryChain, MemoryNet, identity, job_view};
+
+/// A user, its chain, and what it hears.
+struct World {
+    user: Arc<User>,
+    chain: Arc<MemoryChain>,
+    hub: Arc<Hub>,
+    _folder: tempfile::TempDir,
+}
+
+impl World {
+    async fn new() -> Self {
+        let (hub, chain) = (Arc::<Hub>::default(), MemoryChain::new(job_view(1, 2), &[], &[]));
+        chain.with(|ledger| {
+            ledger.follows = true;
+            ledger.told = Some(Vec::new());
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let mut ports = support::ports(9, chain.clone(), Arc::default(), hub.clone(), folder.path());
+        ports.clock = Arc::new(Hasty);
+        let user = User::start(ports, CancellationToken::new()).await.unwrap();
+        Self { user, chain, hub, _folder: folder }
+    }
+
+    async fn advertise(&self, worker: Address) {
+        let advert = WorkerAdvert { memory: 1, free_lanes: 1, price_per_gmac: 1, engine: String::new() };
+        let net = MemoryNet { own: worker, hub: self.hub.clone() };
+        net.publish(WORKERS, encode("advert", &advert).unwrap()).await.unwrap();
+    }
+
+    /// Tells events of the chain, until the user has heard them.
+    async fn tell(&self, events: Vec<Event>) {
+        let mut heard = self.user.events();
+        let after = heard.borrow().len() + events.len();
+        self.chain.with(|ledger| events.into_iter().for_each(|event| ledger.tell(event)));
+        heard.wait_for(|events| events.len() == after).await.unwrap();
+    }
+
+    /// Workers to be hired, without waiting for more.
+    async fn found(&self) -> usize {
+        match self.user.find_workers(usize::MAX, 0, Duration::ZERO).await {
+            Err(HireError::TooFew(few)) => few.found,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Waits until so many are. An advert that is heard shows that those before it were, too.
+    async fn found_eventually(&self, expected: usize) {
+        let heard = async {
+            while self.found().await != expected {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), heard).await.unwrap();
+    }
+}
+
+fn staked(account: Address) -> Event {
+    Event::Staked { account, role: Role::Worker, amount: U256::from(10) }
+}
+
+#[tokio::test]
+async fn what_was_advertised_without_stake_does_not_count_once_there_is_stake() {
+    let world = World::new().await;
+    let [early, steady] = [1, 2].map(|n| identity(n).address());
+    world.tell(vec![staked(steady)]).await;
+    world.advertise(early).await;
+    world.advertise(steady).await;
+    world.found_eventually(1).await;
+    world.tell(vec![staked(early)]).await;
+    assert_eq!(world.found().await, 1, "its advert of before is not kept");
+    world.advertise(early).await;
+    world.found_eventually(2).await;
+}
+
+#[tokio::test]
+async fn what_a_worker_advertised_is_forgotten_with_its_stake() {
+    let world = World::new().await;
+    let worker = identity(1).address();
+    world.tell(vec![staked(worker)]).await;
+    world.advertise(worker).await;
+    world.found_eventually(1).await;
+    let (amount, part) = (U256::from(10), U256::ZERO);
+    let lost = Event::Slashed { account: worker, amount, bounty: part, harm: part, burned: part };
+    world.tell(vec![lost, staked(worker)]).await;
+    assert_eq!(world.found().await, 0);
+}
