@@ -13,8 +13,8 @@ use super::{Gateway, Limits};
 /// A body this many times too long is read to its end, and forgotten, so that the client has written it and reads why
 /// it is refused.
 const PATIENCE: usize = 8;
-/// Fields of OpenAI's that ask for nothing which changes an answer here: the client's own notes, and hints about caches,
-/// speed and effort. Not kept.
+/// Fields of OpenAI's that ask for nothing which changes an answer here: the client's own notes, and hints about
+/// caches, speed and effort. Not kept.
 const NOTES: &[&str] = &[
     "messages.annotations",
     "messages.name",

@@ -143,7 +143,7 @@ impl Chain for MemoryChain {
     async fn events(&self, from: u64) -> Result<mpsc::Receiver<EventAt>, ChainError> {
         self.with(|l| l.feeds += 1);
         let (sender, receiver) = mpsc::channel(16);
-        if self.with(|l| l.told.is_none()) {
+        if self.with(|l| l.told.is_none() && !l.follows) {
             tokio::spawn(async move { sender.closed().await });
             return Ok(receiver);
         }
@@ -160,7 +160,7 @@ impl Chain for MemoryChain {
     async fn follow(&self, known: Vec<Mark>) -> Result<mpsc::Receiver<News>, ChainError> {
         self.with(|l| l.feeds += 1);
         let (sender, receiver) = mpsc::channel(16);
-        if self.with(|l| l.told.is_none()) {
+        if self.with(|l| l.told.is_none() && !l.follows) {
             tokio::spawn(async move { sender.closed().await });
         } else {
             tokio::spawn(follow_news(self.ledger.clone(), known, sender));

@@ -95,8 +95,12 @@ const TALK: [(&str, &str); 3] = [("user", "Hi "), ("assistant", "Hello"), ("user
 fn published_templates_render_as_their_publishers_say() {
     let chatml = "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nHello<|im_end|>\n<|im_start|>user\n<b>'&\"</b><|im_end|>\n<|im_start|>assistant\n";
     assert_eq!(template(CHATML).render(TALK).unwrap(), chatml);
-    let llama = "<s><|start_header_id|>system<|end_header_id|>\n\nToday Date: 26 Jul 2024\n\nBe brief.<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n";
-    assert_eq!(template(LLAMA3).render([("system", " Be brief."), ("user", "Hi")]).unwrap(), llama);
+    let today = template("{{ strftime_now('%d %b %Y') }}").render(TALK).unwrap();
+    let llama = "<s><|start_header_id|>system<|end_header_id|>\n\nToday Date: TODAY\n\nBe brief.<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n";
+    assert_eq!(
+        template(LLAMA3).render([("system", " Be brief."), ("user", "Hi")]).unwrap(),
+        llama.replace("TODAY", &today)
+    );
     let mistral = "<s>[INST] Hi  [/INST]Hello</s>[INST] <b>'&\"</b> [/INST]";
     assert_eq!(template(MISTRAL).render(TALK).unwrap(), mistral);
     let gemma = "<s><start_of_turn>user\nHi<end_of_turn>\n<start_of_turn>model\nHello<end_of_turn>\n<start_of_turn>user\n<b>'&\"</b><end_of_turn>\n<start_of_turn>model\n";

@@ -49,7 +49,7 @@ async fn pages_of_this_machine_and_of_named_origins_may_ask() {
     assert!(!answer.headers().contains_key("access-control-allow-origin"), "a page cannot read it");
     // Not asked by a page, and no question of a browser's.
     let other = server.http.request(Method::OPTIONS, server.url("/v1/embeddings")).send().await.unwrap();
-    assert_eq!(other.status(), 401);
+    assert_eq!(other.status(), 405);
 }
 
 #[tokio::test]

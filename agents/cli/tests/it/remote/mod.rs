@@ -221,7 +221,7 @@ async fn a_worker_that_dies_in_a_text_ends_it_with_an_error_and_nobody_is_paid()
 #[tokio::test]
 async fn what_a_decoder_does_not_do_is_refused_before_any_worker_is_asked() {
     let world = World::new().await;
-    let long = ask(vec![Prompt::Tokens(vec![1; 4])]);
+    let long = ask(vec![Prompt::Tokens(vec![1; LONGEST as usize])]);
     assert!(matches!(world.remote.generate(MODEL, long).await, Err(BackendError::NoRoom { .. })));
     let unknown = ask(vec![Prompt::Tokens(vec![20])]);
     assert!(matches!(world.remote.generate(MODEL, unknown).await, Err(BackendError::UnknownToken { .. })));
