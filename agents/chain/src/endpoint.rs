@@ -91,11 +91,15 @@ impl Endpoint {
         self.standing().left
     }
 
-    /// Leaves it alone for `wait`, longer where it fails again and again. Whether it was in use.
+    /// Leaves it alone for `wait`, longer where it fails again and again; whatever else fails meanwhile fails for the same
+    /// reason. Whether it was in use.
     pub(crate) fn leave(&self, now: Instant, wait: Duration) -> bool {
         let mut standing = self.standing();
         let longest = wait * RAREST;
         let steady = standing.back.is_none_or(|back| now.duration_since(back) >= longest);
+        if standing.left.is_some_and(|left| now.duration_since(left) < standing.wait) {
+            return false;
+        }
         let first = standing.left.is_none();
         standing.wait = if first && steady { wait } else { (standing.wait * 2).clamp(wait, longest) };
         standing.left = Some(now);
@@ -193,10 +197,15 @@ mod tests {
         assert!(!endpoint.is_due(start) && endpoint.is_due(start + wait));
         assert!(!endpoint.leave(start + wait, wait), "it was left");
         assert!(!endpoint.is_due(start + wait * 2) && endpoint.is_due(start + wait * 3));
+        // Requests that were under way with it say nothing new.
         for _ in 0..40 {
-            endpoint.leave(start, wait);
+            endpoint.leave(start + wait, wait);
         }
-        assert!(endpoint.is_due(start + wait * RAREST), "but not for ever");
+        assert!(endpoint.is_due(start + wait * 3));
+        for n in 0..40 {
+            endpoint.leave(start + wait * RAREST * (n + 1), wait);
+        }
+        assert!(endpoint.is_due(start + wait * RAREST * 41), "but not for ever");
         // Taken back, it soon fails again.
         assert!(endpoint.take_back(start) && !endpoint.take_back(start));
         endpoint.leave(start + wait, wait);

@@ -112,6 +112,10 @@ impl Spending {
         let mut state = self.state();
         let spent = state.paid.today(now);
         let held = spent.saturating_add(cost) > budget;
+        if cost.is_zero() && !held {
+            // Whether there is room for what is to be sent, its cost will tell.
+            return Ok(());
+        }
         if held != std::mem::replace(&mut state.holds, held) {
             if held {
                 warn!(%budget, %spent, %cost, "the day's budget for gas is used up: only what averts a loss is sent");

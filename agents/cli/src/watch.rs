@@ -271,8 +271,8 @@ async fn wind_up(node: &Node, user: &User, view: &JobView) -> Result<(), ChainEr
     match user.wind_up(view.id).await {
         Ok(true) => collect(node, view).await,
         Ok(false) => {}
-        // The endpoint is down for a while, or a transaction is late: what came of it the next look tells.
-        Err(error @ (ChainError::Unavailable(_) | ChainError::Pending(_))) => {
+        // The endpoint is down for a while, a transaction is late, or the day's gas is spent: the next look tells more.
+        Err(error @ (ChainError::Unavailable(_) | ChainError::Pending(_) | ChainError::OverBudget { .. })) => {
             tracing::warn!(job = %view.id, %error, "the job waits for the chain");
         }
         Err(error) => return Err(error),

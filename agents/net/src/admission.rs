@@ -104,11 +104,14 @@ impl Held {
         }
     }
 
-    const fn counts_for(self) -> Option<IpAddr> {
-        match self {
-            Self::Arriving(host) | Self::Stranger(_, host) => host,
-            Self::Dialling | Self::Welcome(_) => None,
-        }
+    /// Whether somebody of this address shakes hands; who it is, and so whether it has stake, nobody knows yet.
+    fn arrives_from(self, ip: IpAddr) -> bool {
+        matches!(self, Self::Arriving(Some(from)) if from == ip)
+    }
+
+    /// Whether it is a stranger of this address.
+    fn is_stranger_of(self, ip: IpAddr) -> bool {
+        matches!(self, Self::Stranger(_, Some(from)) if from == ip)
     }
 }
 
@@ -134,12 +137,15 @@ impl Connections {
         self.limits.connections.div_ceil(2)
     }
 
+    /// How many an address may have.
+    const fn of_host(&self, ip: IpAddr) -> u32 {
+        if ip.is_loopback() { self.limits.connections_per_loopback } else { self.limits.connections_per_host }
+    }
+
     /// Somebody dials us.
     fn arriving(&mut self, id: ConnectionId, host: Option<IpAddr>) -> Result<(), Full> {
         if let Some(ip) = host {
-            let loopback = ip.is_loopback();
-            let each = if loopback { self.limits.connections_per_loopback } else { self.limits.connections_per_host };
-            self.below(each, Full::Host, |held| held.counts_for() == host)?;
+            self.below(self.of_host(ip), Full::Host, |held| held.arrives_from(ip))?;
         }
         self.below(self.handshakes(), Full::Handshakes, |held| matches!(held, Held::Arriving(_)))?;
         self.held.insert(id, Held::Arriving(host));
@@ -150,14 +156,17 @@ impl Connections {
     fn arrived(&mut self, id: ConnectionId, peer: PeerId, host: Option<IpAddr>, staked: bool) -> Result<(), Full> {
         self.established(peer)?;
         let held = if staked {
+            self.below_in_all()?;
             Held::Welcome(peer)
         } else {
+            if let Some(ip) = host {
+                self.below(self.of_host(ip), Full::Host, |held| held.is_stranger_of(ip))?;
+            }
             let share = self.limits.connections.saturating_sub(self.limits.reserved);
             let room = self.below(share, Full::Strangers, |held| matches!(held, Held::Stranger(..)));
             if let Err(full) = room {
-                let (oldest, of) = self.most_of_one(host).ok_or(full)?;
-                self.held.remove(&oldest);
-                self.leaving.push_back((oldest, of));
+                let leaves = self.most_of_one(Some(host)).ok_or(full)?;
+                self.end(leaves);
             }
             Held::Stranger(peer, host)
         };
@@ -165,8 +174,24 @@ impl Connections {
         Ok(())
     }
 
-    /// The oldest connection of a stranger of the address that has most of these, if it has two more than `host`.
-    fn most_of_one(&self, host: Option<IpAddr>) -> Option<(ConnectionId, PeerId)> {
+    fn end(&mut self, (id, peer): (ConnectionId, PeerId)) {
+        self.held.remove(&id);
+        self.leaving.push_back((id, peer));
+    }
+
+    /// Room for a peer with stake or one that we dialled: where there is none, a stranger makes it.
+    fn below_in_all(&mut self) -> Result<(), Full> {
+        let room = self.below(self.limits.connections, Full::All, |held| held.peer().is_some());
+        if let Err(full) = room {
+            let leaves = self.most_of_one(None).ok_or(full)?;
+            self.end(leaves);
+        }
+        Ok(())
+    }
+
+    /// The oldest connection of a stranger of the address that has most of these; for another stranger, of the address
+    /// that is given, only if that one has two more.
+    fn most_of_one(&self, stranger: Option<Option<IpAddr>>) -> Option<(ConnectionId, PeerId)> {
         let mut strangers: HashMap<Option<IpAddr>, (u32, ConnectionId, PeerId)> = HashMap::new();
         for (id, held) in &self.held {
             if let Held::Stranger(peer, of) = held {
@@ -177,9 +202,9 @@ impl Connections {
                 }
             }
         }
-        let own = strangers.get(&host).map_or(0, |(n, ..)| *n);
+        let least = stranger.map_or(0, |host| strangers.get(&host).map_or(0, |(n, ..)| *n).saturating_add(1));
         let (most, oldest, peer) = strangers.into_values().max_by_key(|(n, id, _)| (*n, *id))?;
-        (most > own.saturating_add(1)).then_some((oldest, peer))
+        (most > least).then_some((oldest, peer))
     }
 
     /// We dial.
@@ -192,13 +217,13 @@ impl Connections {
     /// Whom we dialled has proven its key.
     fn dialled(&mut self, id: ConnectionId, peer: PeerId) -> Result<(), Full> {
         self.established(peer)?;
+        self.below_in_all()?;
         self.held.insert(id, Held::Welcome(peer));
         Ok(())
     }
 
     fn established(&self, peer: PeerId) -> Result<(), Full> {
-        self.below(self.limits.connections_per_peer, Full::Peer, |held| held.peer() == Some(peer))?;
-        self.below(self.limits.connections, Full::All, |held| held.peer().is_some())
+        self.below(self.limits.connections_per_peer, Full::Peer, |held| held.peer() == Some(peer))
     }
 
     /// It failed or was closed.
@@ -362,11 +387,10 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_its_share_handshakes_included_and_no_more() {
+    fn an_address_has_its_share_of_handshakes_and_of_connections_and_no_more() {
         let mut connections = Connections::new(&limits());
         let (loud, quiet) = (at("/ip4/192.0.2.1/tcp/1"), at("/ip4/192.0.2.2/tcp/1"));
         connections.arriving(id(0), loud).unwrap();
-        connections.arrived(id(0), PeerId::random(), loud, false).unwrap();
         connections.arriving(id(1), loud).unwrap();
         assert_eq!(connections.arriving(id(2), loud), Err(Full::Host));
         connections.arriving(id(3), quiet).unwrap();
@@ -375,6 +399,9 @@ mod tests {
         connections.arriving(id(4), loud).unwrap();
         connections.gone(id(0));
         connections.arriving(id(5), loud).unwrap();
+        for (n, admitted) in [(4, Ok(())), (5, Ok(())), (6, Err(Full::Host))] {
+            assert_eq!(connections.arrived(id(n), PeerId::random(), loud, false), admitted, "{n}");
+        }
         let here = at("/ip4/127.0.0.1/tcp/1");
         connections.gone(id(3));
         connections.gone(id(4));
@@ -388,10 +415,20 @@ mod tests {
     fn peers_with_stake_do_not_count_for_their_address() {
         let mut connections = Connections::new(&limits());
         let router = at("/ip4/192.0.2.1/tcp/1");
-        for n in 0..6 {
+        // Strangers that take all that the address may have keep nobody with stake out.
+        for n in 0..8 {
             connections.arriving(id(n), router).unwrap();
-            connections.arrived(id(n), PeerId::random(), router, true).unwrap();
+            connections.arrived(id(n), PeerId::random(), router, n >= 2).unwrap();
         }
+        // Nor do they where nothing is left: they make room.
+        connections.arriving(id(8), router).unwrap();
+        connections.arrived(id(8), PeerId::random(), router, true).unwrap();
+        connections.dialling(id(9)).unwrap();
+        connections.dialled(id(9), PeerId::random()).unwrap();
+        let left: Vec<ConnectionId> = connections.leaving.drain(..).map(|(id, _)| id).collect();
+        assert_eq!(left, [id(0), id(1)]);
+        connections.dialling(id(10)).unwrap();
+        assert_eq!(connections.dialled(id(10), PeerId::random()), Err(Full::All));
     }
 
     #[test]
@@ -416,8 +453,7 @@ mod tests {
             connections.dialling(id(n)).unwrap();
             connections.dialled(id(n), PeerId::random()).unwrap();
         }
-        connections.dialling(id(9)).unwrap();
-        assert_eq!(connections.dialled(id(9), PeerId::random()), Err(Full::All));
+        assert!(connections.leaving.is_empty());
     }
 
     #[test]

@@ -233,22 +233,15 @@ impl Keeper {
             let kept = self.holdings().iter().filter(open).count();
             let place = self.places.try_acquire().ok().filter(|_| kept < MOST);
             let _place = place.ok_or(KeepError::Busy)?;
-            let held = self.held(id);
-            let fetched = timeout(FETCH, self.fetch(asked, (id, worker))).await.unwrap_or(Err(KeepError::Busy));
+            timeout(FETCH, self.fetch(asked, worker)).await.unwrap_or(Err(KeepError::Busy))?;
             let _pins = self.ports.pins.lock().await;
-            if let Err(error) = fetched {
-                // What was fetched and is of no use takes nobody's place.
-                if self.file_of(id).is_none() {
-                    let _ = held.unpin(&asked.state).await;
-                }
-                return Err(error);
-            }
-            // Another question about the claim may have let go of it meanwhile.
-            if !held.own(&asked.state).await? {
-                return Err(KeepError::Busy);
-            }
-            let (state, manifest) = (asked.state.to_string(), asked.manifest.to_string());
+            // Another question about the claim may have been first, with another file of the same state: one is kept.
             if self.file_of(id).is_none() {
+                // Nobody's until now, it may have made room for others.
+                if !self.held(id).own(&asked.state).await? {
+                    return Err(KeepError::Busy);
+                }
+                let (state, manifest) = (asked.state.to_string(), asked.manifest.to_string());
                 self.update(|holdings| holdings.push(Holding { claim: claim.clone(), state, manifest, over: false }))?;
             }
             tracing::info!(%lane, claim.interval, "a state is kept for its worker");
@@ -261,14 +254,15 @@ impl Keeper {
         self.ports.store.of(Owner::Holding(claim))
     }
 
-    /// Fetches a state, and checks that it is the claim's.
-    async fn fetch(&self, asked: &Asked, (id, worker): (ClaimId, Address)) -> Result<(), KeepError> {
+    /// Fetches a state, and checks that it is the claim's. Before that it is nobody's, or a worker could fill the disk
+    /// with files that are not.
+    async fn fetch(&self, asked: &Asked, worker: Address) -> Result<(), KeepError> {
         let program = self.program(asked.claim.lane(), asked.manifest, worker).await?;
         let needed = files::file_len(program.state.iter().map(|slot| &slot.ty));
         if needed > self.memory {
             return Err(KeepError::Memory { needed, limit: self.memory });
         }
-        let bytes = self.held(id).get(&asked.state, &[worker], needed).await?;
+        let bytes = self.ports.store.of(Owner::Nobody).get(&asked.state, &[worker], needed).await?;
         let root = blocking(move || {
             let tensors = files::split(&bytes, program.state.iter().map(|slot| &slot.ty))?;
             Ok::<_, FileError>(state_root_of(&tensors))

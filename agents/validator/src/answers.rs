@@ -211,8 +211,8 @@ where
                 tracing::error!(
                     %lane,
                     interval,
-                    "drawn, but not answered: there is no room for what the answer rests on; give the store more by \
-                     --disk, or `disk` in the configuration file"
+                    "drawn, but not answered: what the answer rests on made room for other files meanwhile; give the \
+                     store more by --disk, or `disk` in the configuration file"
                 );
                 return Ok(());
             }

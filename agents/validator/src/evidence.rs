@@ -56,10 +56,14 @@ impl<E: Engine + Send + 'static> Auditor<E> {
     pub(crate) async fn take_stock(&self) {
         let given = self.answers.all();
         for answer in &given {
-            match self.keep_evidence(answer.id, &answer.record).await {
-                Ok(true) => {}
-                Ok(false) => tracing::error!(claim = %answer.id, "the files that an answer rests on are gone"),
-                Err(error) => tracing::warn!(claim = %answer.id, %error, "what an answer rests on may make room"),
+            let store = self.ports.store.of(Owner::Audit(answer.id));
+            // What is left of it stays, whatever is gone.
+            for cid in files(&answer.record) {
+                match store.own(&cid).await {
+                    Ok(true) => {}
+                    Ok(false) => tracing::error!(claim = %answer.id, %cid, "a file that an answer rests on is gone"),
+                    Err(error) => tracing::warn!(claim = %answer.id, %cid, %error, "it may make room for others"),
+                }
             }
         }
         let known: HashSet<ClaimId> = given.iter().map(|answer| answer.id).collect();

@@ -13,7 +13,7 @@ use tensorlink_types::Lane;
 use tensorlink_types::abi::JobKind;
 
 use crate::record::LaneLog;
-use crate::role::Worker;
+use crate::role::{BACK_OFF, Worker};
 
 /// The past is told without a pause; after so long it is over.
 pub(crate) const QUIET: Duration = Duration::from_secs(2);
@@ -105,19 +105,23 @@ where
         if LaneLog::is_kept(&self.context.ports.journal, lane)? {
             return Ok(false);
         }
-        match past(self.context.ports.chain.as_ref(), lane).await {
-            Ok(Past::None) => Ok(false),
-            Ok(Past::Ended) => {
-                tracing::debug!(%lane, "there is no record of it, and its job has ended");
-                Ok(true)
+        loop {
+            match past(self.context.ports.chain.as_ref(), lane).await {
+                Ok(Past::None) => return Ok(false),
+                Ok(Past::Ended) => {
+                    tracing::debug!(%lane, "there is no record of it, and its job has ended");
+                    return Ok(true);
+                }
+                Ok(Past::Begun(kind)) => {
+                    self.lost.add(kind, lane);
+                    return Ok(true);
+                }
+                // A record made now would hide that there was another: nothing is decided before the chain answers.
+                Err(error) => tracing::warn!(%lane, %error, "the chain does not tell yet what became of a lane"),
             }
-            Ok(Past::Begun(kind)) => {
-                self.lost.add(kind, lane);
-                Ok(true)
-            }
-            Err(error) => {
-                tracing::debug!(%lane, %error, "the chain does not tell what became of it");
-                Ok(false)
+            tokio::select! {
+                () = self.shutdown.cancelled() => return Ok(true),
+                () = self.context.ports.clock.sleep(BACK_OFF) => {}
             }
         }
     }

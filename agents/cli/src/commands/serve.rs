@@ -65,8 +65,8 @@ pub struct ServeArgs {
     /// Refuse requests with fields that are not known, instead of a line in the log.
     #[arg(long)]
     pub strict: bool,
-    /// Requests of each key's in a minute; a tenth of them may come at once [default: as many as come on a loopback
-    /// address without --job, else 600].
+    /// Requests of each key's in a minute; a tenth of them may come at once [default: 600, or as many as come
+    /// with --no-auth and without --job].
     #[arg(long, env = "TENSORLINK_REQUESTS_PER_MINUTE", value_name = "N")]
     pub requests_per_minute: Option<u32>,
     /// Requests that may wait for each model [default: 64].
@@ -169,7 +169,7 @@ pub async fn run(config: &Config, args: ServeArgs, shutdown: CancellationToken) 
         let mut rows = vec![("serving", ready.models.join(", ")), ("base URL", ready.url.clone()), ("API key", key)];
         if let Some(path) = ready.key_file {
             // The first key of the file, which the log and the screen do not show.
-            let key = format!("$(grep -m1 '^[^#]' '{}')", path.display());
+            let key = format!("$(grep -m1 -v '^ *\\(#\\|$\\)' '{}')", path.display());
             rows.push(("for clients", format!("export OPENAI_BASE_URL={} OPENAI_API_KEY={key}", ready.url)));
         }
         output::table(&rows)
@@ -203,8 +203,8 @@ impl Plan {
         ensure!((1..=MAX_BODY).contains(&body), "--max-body must be 1 B to {} MiB", MAX_BODY >> 20);
         let time = args.timeout.or(file.timeout).map_or(default.time, Duration::from_secs);
         ensure!((1..=3600).contains(&time.as_secs()), "--timeout must be 1 to 3600 seconds");
-        // Whoever is on this machine competes with nobody but themselves for it.
-        let counted = args.job.is_some() || !http.ip().is_loopback();
+        // Without keys there is one caller, who competes with nobody; with them a proxy may stand in front.
+        let counted = args.job.is_some() || !args.no_auth;
         let usual = if counted { default.per_minute } else { None };
         let per_minute = args.requests_per_minute.or(file.requests_per_minute).or(usual);
         ensure!(per_minute != Some(0), "--requests-per-minute must be at least 1");

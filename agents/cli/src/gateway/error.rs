@@ -134,9 +134,9 @@ impl ApiError {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, SERVER, Some("service_unavailable"), message)
     }
 
-    /// 503: the text took longer than `limit`, or its next token.
+    /// 503: no token of a text came within `limit`.
     pub fn slow_text(limit: Duration) -> Self {
-        let message = format!("No answer within {} s: ask for fewer tokens, or for a stream.", limit.as_secs());
+        let message = format!("No token within {} s: try again, or with a shorter prompt.", limit.as_secs());
         Self::new(StatusCode::SERVICE_UNAVAILABLE, SERVER, Some("timeout"), message)
     }
 

@@ -96,8 +96,8 @@ pub enum Access {
 pub struct Limits {
     /// Bytes of a body.
     pub body: usize,
-    /// From a request's head to the answer, of a stream from token to token; as long again for a body that
-    /// comes slowly.
+    /// From a request's head to vectors or to a text's first token, and from token to token; as long again for a body
+    /// that comes slowly.
     pub time: Duration,
     /// Requests for computation at once, whose bodies and answers lie in memory.
     pub requests: usize,

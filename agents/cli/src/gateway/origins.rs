@@ -65,7 +65,8 @@ impl Origins {
     pub(super) fn check_host(&self, headers: &HeaderMap) -> Result<(), ApiError> {
         let host = headers.get(header::HOST).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let name = without_port(host);
-        let known = is_here(name) || self.named.iter().any(|named| host_of(named).is_some_and(|of| of == name));
+        let known = is_here(name)
+            || self.named.iter().any(|named| host_of(named).is_some_and(|of| of.eq_ignore_ascii_case(name)));
         if known { Ok(()) } else { Err(ApiError::other_host(host)) }
     }
 }

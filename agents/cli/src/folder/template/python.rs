@@ -52,9 +52,8 @@ fn strftime(at: OffsetDateTime, format: &str) -> Result<String, Error> {
 /// HTML; with `indent`, a line for each element.
 pub(super) fn to_json(value: &Value, options: Kwargs) -> Result<Value, Error> {
     let indent: Option<usize> = options.get("indent")?;
-    // Other options of Python's change nothing of what templates write.
-    let _: (Option<Value>, Option<Value>, Option<Value>) =
-        (options.get("ensure_ascii")?, options.get("sort_keys")?, options.get("separators")?);
+    // As it is here already. Options that would change more are refused.
+    let _: Option<Value> = options.get("ensure_ascii")?;
     options.assert_all_used()?;
     let mut out = String::new();
     write(&mut out, value, indent, 0)?;
