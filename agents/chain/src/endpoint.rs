@@ -91,8 +91,8 @@ impl Endpoint {
         self.standing().left
     }
 
-    /// Leaves it alone for `wait`, longer where it fails again and again; whatever else fails meanwhile fails for the same
-    /// reason. Whether it was in use.
+    /// Leaves it alone for `wait`, longer where it fails again and again; whatever else fails meanwhile fails for the
+    /// same reason. Whether it was in use.
     pub(crate) fn leave(&self, now: Instant, wait: Duration) -> bool {
         let mut standing = self.standing();
         let longest = wait * RAREST;

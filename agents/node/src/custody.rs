@@ -262,12 +262,22 @@ impl Keeper {
         if needed > self.memory {
             return Err(KeepError::Memory { needed, limit: self.memory });
         }
-        let bytes = self.ports.store.of(Owner::Nobody).get(&asked.state, &[worker], needed).await?;
+        let store = self.ports.store.of(Owner::Nobody);
+        let was_here = store.has(&asked.state).await?;
+        let bytes = store.get(&asked.state, &[worker], needed).await?;
         let root = blocking(move || {
             let tensors = files::split(&bytes, program.state.iter().map(|slot| &slot.ty))?;
             Ok::<_, FileError>(state_root_of(&tensors))
         });
-        if root.await? == asked.claim.newState { Ok(()) } else { Err(KeepError::OtherState) }
+        let root = root.await;
+        if matches!(root, Ok(root) if root == asked.claim.newState) {
+            return Ok(());
+        }
+        if !was_here {
+            // Of no use, it takes no place, unless somebody here needs it.
+            let _ = store.unpin(&asked.state).await;
+        }
+        Err(root.map_or_else(KeepError::from, |_| KeepError::OtherState))
     }
 
     /// The program of a lane's stage, which tells what its state is made of.
