@@ -1,6 +1,6 @@
 //! The event loop: owns the swarm, answers [`Command`]s, and turns events into routes, connections and gossip.
 //!
-//! Streams do not pass through here: [`crate::inbound`] and [`crate::rpc`] drive them in their own tasks.
+//! Streams do not pass through here: [`crate::inbound`] and [`crate::outbound`] drive them in their own tasks.
 
 use std::collections::HashSet;
 use std::sync::Arc;
