@@ -99,10 +99,6 @@ impl GivenUp {
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.attempts().is_empty()
-    }
-
     /// The transaction that does this.
     pub(crate) fn take(&self, action: &Action) -> Option<Attempt> {
         let mut attempts = self.attempts();

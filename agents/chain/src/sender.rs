@@ -140,7 +140,6 @@ impl Sender {
         mut turn: Option<MutexGuard<'_, ()>>,
     ) -> Result<TransactionReceipt, ChainError> {
         let mut reason = String::new();
-        self.forget_mined().await?;
         for _ in 0..TRIES {
             // One that was given up and may still be mined is taken up: another would do the same once more.
             let (mut attempt, sent) = match self.given_up.take(action) {

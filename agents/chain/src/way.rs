@@ -55,17 +55,6 @@ impl Sender {
         }
     }
 
-    /// Forgets what was given up and has been mined or replaced since: the same call is a new one then.
-    pub(crate) async fn forget_mined(&self) -> Result<(), ChainError> {
-        if self.given_up.is_empty() {
-            return Ok(());
-        }
-        let account = self.account();
-        let used = self.rpc.ask("nonce", |p| async move { p.get_transaction_count(account).latest().await }).await;
-        self.given_up.forget_before(used?);
-        Ok(())
-    }
-
     /// Sees to it that what comes before a transaction is mined: raises what was given up, fills gaps, and at last
     /// replaces what is not ours. `raises`: how often the transaction itself was raised.
     pub(crate) async fn clear_way(&self, attempt: &Attempt, raises: u32) -> Result<(), ChainError> {
