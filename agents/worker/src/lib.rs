@@ -14,7 +14,7 @@
 //! | `custody`, `demands` | states kept for each other; data that is demanded on chain |
 //! | [`awaited`], `withheld` | for whom a lane waits in vain; what is demanded of a neighbour that has claimed and does not send |
 //! | `payout` | stake and pay, out of jobs that end or never begin |
-//! | `answers`, `places`, [`audit_answers`], `challenges`, `auditors` | answers to users, to auditors, and on chain; what is done about auditors that answer wrongly |
+//! | `answers`, `places`, [`audit_answers`], `challenges`, `auditors` | answers to users, to auditors, on chain; what is done about wrong auditors |
 //! | [`metrics`] | progress for people |
 //!
 //! The first of three stages runs ahead by two micro-batches, the last alternates:

@@ -1,5 +1,5 @@
 //! The file of remembered events, one JSON line each: one writer, and as many readers as there are roles that
-//! follow it. Between them are lines that say up to which block the file is complete: `{"until":{"block":…,"hash":…}}`.
+//! follow it. Lines between them say up to which block it is complete: `{"until":{"block":…,"hash":…}}`.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};

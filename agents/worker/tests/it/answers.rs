@@ -68,21 +68,14 @@ impl Store for Stuck {
 /// The job, posted by whomever.
 fn posted(user: &Identity, manifest: Cid) -> Event {
     let terms = JobTerms {
-        kind: 0,
-        token: Address::ZERO,
         stages: 1,
         replicas: 1,
         intervals: 2,
         stepsPerInterval: 2,
-        acceptBy: Default::default(),
-        duration: Default::default(),
         challengeWindow: WINDOW as u32,
         workerStake: 1,
-        continues: 0,
-        firstStep: 0,
-        programs: vec![],
-        initialStates: vec![],
         manifest: manifest.to_bytes().into(),
+        ..JobTerms::default()
     };
     Event::JobPosted { job: JOB, user: user.address(), deposit: U256::ZERO, terms }
 }

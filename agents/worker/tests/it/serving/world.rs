@@ -76,20 +76,14 @@ impl World {
         let chain = MemoryChain::serving(serving_view(2), &[address(0), address(1)], &shards);
         let terms = JobTerms {
             kind: 1,
-            token: Address::ZERO,
             stages: 2,
             replicas: 1,
             intervals: TOKENS,
             stepsPerInterval: LONGEST,
-            acceptBy: Default::default(),
-            duration: Default::default(),
             challengeWindow: WINDOW as u32,
             workerStake: 1,
-            continues: 0,
-            firstStep: 0,
-            programs: vec![],
-            initialStates: vec![],
             manifest: manifest.to_bytes().into(),
+            ..JobTerms::default()
         };
         let expires = Default::default();
         let offer = |stage| Offer { job: 1, stage, replica: 0, worker: address(stage), pricePerInterval: 1, expires };
