@@ -7,5 +7,6 @@ fn main() -> ! {
     tensorlink_node::memory::share();
     let cli = Cli::parse();
     tensorlink::process::log(cli.common.verbose);
+    tensorlink::process::raise_file_limit();
     tensorlink::process::run(|shutdown| tensorlink::commands::run(cli, shutdown))
 }

@@ -46,6 +46,26 @@ where
     }
 }
 
+/// Files and connections that a process of ours may have open, where the system lets it.
+const FILES: u64 = 16_384;
+
+/// Lets this process open as many files and connections as the system allows it, up to [`FILES`]. Systems grant 1,024
+/// until they are asked, for the sake of programs that use `select`.
+pub fn raise_file_limit() {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, getrlimit, setrlimit};
+        let mut limit = getrlimit(Resource::Nofile);
+        let wanted = limit.maximum.unwrap_or(FILES).min(FILES);
+        if limit.current.is_some_and(|current| current < wanted) {
+            limit.current = Some(wanted);
+            if let Err(error) = setrlimit(Resource::Nofile, limit) {
+                tracing::debug!("the limit of open files stays: {error}");
+            }
+        }
+    }
+}
+
 /// Ends the process at once. Libraries are not taken apart: libtorch unregisters thousands of operators one by one, a
 /// quarter of the time of a short command, while threads that were given up may still be in it.
 fn leave(code: i32) -> ! {

@@ -1,4 +1,7 @@
 //! Who is connected: so many at once, so many of one address, and whoever rests longest makes room.
+//!
+//! A client that has just come, or has just been answered, is about to ask: its next request may be on its way.
+//! So only who has rested for [`SETTLED`] makes room.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -8,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
+/// After which a connection that rests may be ended for another.
+pub(super) const SETTLED: Duration = Duration::from_secs(1);
 /// Between two lines of the log that say that somebody was turned away.
 const TOLD: Duration = Duration::from_secs(60);
 
@@ -98,7 +103,7 @@ impl Connections {
     }
 
     /// A place for a connection from an address. Where there is none, the connection of that address, or of any, that
-    /// has rested longest makes room. Nothing if all are at a request.
+    /// has rested longest makes room. Nothing if none has rested for [`SETTLED`].
     pub(super) fn admit(self: &Arc<Self>, from: IpAddr, now: Instant) -> Option<Place> {
         let mut table = self.table();
         let of_one = table.entries.values().filter(|entry| entry.from == from).count();
@@ -108,7 +113,7 @@ impl Connections {
             (table.entries.len() >= self.most).then_some(None)
         };
         if let Some(whose) = full {
-            let ended = table.end_longest_resting(whose);
+            let ended = table.end_longest_resting(whose, now);
             if table.told.is_none_or(|told| now.saturating_duration_since(told) >= TOLD) {
                 table.told = Some(now);
                 let most = if whose.is_some() { self.most_of_one } else { self.most };
@@ -130,10 +135,11 @@ impl Connections {
 
 impl Table {
     /// Ends the connection that has rested longest, of an address or of all. Whether there was one.
-    fn end_longest_resting(&mut self, whose: Option<IpAddr>) -> bool {
+    fn end_longest_resting(&mut self, whose: Option<IpAddr>, now: Instant) -> bool {
         let candidates = self.entries.iter().filter(|(_, entry)| whose.is_none_or(|from| entry.from == from));
         let resting = candidates.filter_map(|(number, entry)| entry.activity.resting().map(|since| (since, *number)));
-        let Some((_, number)) = resting.min() else { return false };
+        let settled = resting.filter(|(since, _)| now.saturating_duration_since(*since) >= SETTLED);
+        let Some((_, number)) = settled.min() else { return false };
         if let Some(entry) = self.entries.remove(&number) {
             entry.end.cancel();
         }
@@ -172,6 +178,7 @@ mod tests {
         let first = connections.admit(address(2), start).unwrap();
         let second = connections.admit(address(2), start + Duration::from_secs(1)).unwrap();
         let third = connections.admit(address(2), start + Duration::from_secs(2)).unwrap();
+        assert!(connections.admit(address(2), start + Duration::from_secs(1)).is_none(), "both have just come");
         let ended: Vec<bool> = [&other, &first, &second, &third].iter().map(|place| place.end.is_cancelled()).collect();
         assert_eq!(ended, [false, true, false, false]);
     }

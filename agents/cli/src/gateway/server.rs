@@ -18,9 +18,9 @@ use tokio_util::sync::CancellationToken;
 use super::connections::{Connections, Place};
 
 /// Connections at once.
-const CONNECTIONS: usize = 1024;
+const CONNECTIONS: usize = 2048;
 /// Of them from one address, which may be a proxy's.
-const OF_ONE_ADDRESS: usize = 512;
+const OF_ONE_ADDRESS: usize = 1024;
 /// In which a request's head must arrive; also how long a connection may rest between two.
 const HEAD: Duration = Duration::from_secs(30);
 /// After which a connection ends with the request it is at, so that a client that never reads holds none for ever.
