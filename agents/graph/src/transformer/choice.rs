@@ -19,9 +19,9 @@ pub struct SamplingParams {
     pub temperature: f64,
     /// Among how many of the likeliest; 0 is any number.
     pub top_k: u32,
-    /// Among the likeliest that together have this share of the probability at temperature 1. 1 is all, except for
-    /// the unlikeliest that the sums cannot see: in each 4096 tokens together some `2^19` times less likely than
-    /// the likeliest.
+    /// Among the likeliest of these that together have this share of their probability at temperature 1. 1 is all,
+    /// except for the unlikeliest that the sums cannot see: in each 4096 tokens together some `2^19` times less likely
+    /// than the likeliest.
     pub top_p: f64,
     /// The draws; of which the lower 62 bits count. The same text, choice and seed give the same tokens.
     pub seed: u64,

@@ -112,15 +112,17 @@ fn only_the_likeliest_are_chosen_among() {
         }
         for (seen, logits) in seen.iter().zip(&logits) {
             let order = ranked(logits);
-            let probabilities = softmax(logits, 1.0);
+            // The share is of what the top k have, not of all.
+            let kept = if top_k == 0 { order.len() } else { top_k as usize };
+            let own: Vec<f64> = order[..kept].iter().map(|id| logits[*id]).collect();
             let mut share = 0.0;
-            // A token is allowed if those likelier than it are too few and weigh too little; ties are all allowed.
-            let last = order.iter().take_while(|id| {
+            // A token is allowed if those likelier than it weigh too little; ties are all allowed.
+            let last = softmax(&own, 1.0).into_iter().take_while(|probability| {
                 let enough = share >= top_p + 1e-4;
-                share += probabilities[**id];
+                share += probability;
                 !enough
             });
-            let count = last.count().min(if top_k == 0 { usize::MAX } else { top_k as usize });
+            let count = last.count();
             let least = logits[order[count - 1]];
             assert!(seen.iter().all(|id| *id < 50 && logits[*id] >= least), "top {top_k}, {top_p}: {seen:?}");
             assert!(count == 1 || seen.len() > 1, "top {top_k}, {top_p}: {seen:?} of {count}");

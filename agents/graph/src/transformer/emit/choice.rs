@@ -16,8 +16,9 @@ const WIDE_BITS: u8 = 32;
 const SUMMED: u32 = 6;
 /// What the threshold counts from: below the least logit.
 const LOWEST: i64 = -(1 << (LOGIT_BITS - 1));
-/// Below any logit, whatever the threshold.
+/// Below any logit, whatever the threshold; and above.
 const EVERYTHING: i64 = -(1 << 39);
+const NOTHING: i64 = 1 << 39;
 /// Perturbed logits: at most so many fraction bits, and so many more than logits have.
 const FINEST: i16 = 20;
 const EXTRA: i16 = 15;
@@ -69,7 +70,9 @@ impl Emitter<'_> {
         Ok(self.push("choice", Opcode::Choose, &[&place, &best, controls], length, to))
     }
 
-    /// The largest threshold, counted from [`LOWEST`], that enough tokens reach.
+    /// The largest threshold, counted from [`LOWEST`], that tokens reach which together have the owner's share of the
+    /// probability of as many of the likeliest as the owner wants. The share is of these, as elsewhere: of all, it
+    /// would let pass what they leave to the rest.
     fn threshold(&mut self, search: &Search, logits: &Value, controls: &Value) -> Result<Value, PlanError> {
         let exponent = logits.ty.exponent();
         let (_, best) = self.largest("choice.logits", search, logits)?;
@@ -77,18 +80,34 @@ impl Emitter<'_> {
         let max = self.push("choice.max", Opcode::RowMax, &[&best], vec![0], to);
         let powers = self.powers("choice.powers", logits, &max, (1.0, 0))?;
         let to = self.ty("choice.threshold", WIDE_BITS, exponent, &[search.tokens])?;
-        let mut t = self.push("choice.threshold", Opcode::Scale, &[&max], vec![0, 0], to.clone());
-        let totals = self.tail("choice.totals", search, [logits, &powers, &t], (EVERYTHING, true))?;
-        for bit in (0..LOGIT_BITS).rev() {
-            let step = 1i64 << bit;
-            let name = |part: &str| format!("choice.bit{bit}.{part}");
+        let none = self.push("choice.threshold", Opcode::Scale, &[&max], vec![0, 0], to);
+        let weighed = [logits, &powers, &none];
+        let totals = self.tail("choice.totals", search, weighed, (EVERYTHING, true))?;
+        let no_masses = self.tail("choice.no_masses", search, weighed, (NOTHING, true))?;
+        let no_counts = self.tail("choice.no_counts", search, weighed, (NOTHING, false))?;
+        let mut likeliest = none.clone();
+        for step in steps() {
+            let name = |part: &str| format!("choice.count{step}.{part}");
             let bound = LOWEST.saturating_add(step);
-            let counts = self.tail(&name("counts"), search, [logits, &powers, &t], (bound, false))?;
-            let masses = self.tail(&name("masses"), search, [logits, &powers, &t], (bound, true))?;
-            let operands = [&t, &counts, &masses, &totals, controls];
-            t = self.push(&name("threshold"), Opcode::Threshold, &operands, vec![step], to.clone());
+            let counts = self.tail(&name("tail"), search, [logits, &powers, &likeliest], (bound, false))?;
+            likeliest = self.raised(&name("threshold"), [&likeliest, &counts, &no_masses, &totals, controls], step);
         }
-        Ok(t)
+        let totals = self.tail("choice.likeliest", search, [logits, &powers, &likeliest], (LOWEST, true))?;
+        // From the beginning again: all of these together weigh enough, so it comes at least as far.
+        let mut threshold = none;
+        for step in steps() {
+            let name = |part: &str| format!("choice.mass{step}.{part}");
+            let bound = LOWEST.saturating_add(step);
+            let masses = self.tail(&name("tail"), search, [logits, &powers, &threshold], (bound, true))?;
+            threshold = self.raised(&name("threshold"), [&threshold, &no_counts, &masses, &totals, controls], step);
+        }
+        Ok(threshold)
+    }
+
+    /// A threshold a step higher where enough tokens reach that.
+    fn raised(&mut self, name: &str, operands: [&Value; 5], step: i64) -> Value {
+        let to = operands[0].ty.clone();
+        self.push(name, Opcode::Threshold, &operands, vec![step], to)
     }
 
     /// Place and value of the largest element of each part.
@@ -116,6 +135,11 @@ impl Emitter<'_> {
         let attributes = vec![bound, weighted.into(), shift.into()];
         Ok(self.push(name, Opcode::TailSum, &operands, attributes, to))
     }
+}
+
+/// What a threshold is raised by, bit by bit.
+fn steps() -> impl Iterator<Item = i64> {
+    (0..LOGIT_BITS).rev().map(|bit| 1 << bit)
 }
 
 /// How rows of logits are searched.
