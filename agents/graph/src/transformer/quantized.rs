@@ -118,3 +118,6 @@ impl Quantized {
         Ok((plan, tensors))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,8 @@ use super::{
 
 /// The family's own base of frequencies, where a file names none.
 const THETA: f64 = 10_000.0;
+/// Layers of Qwen before those whose attention slides, where a file does not say.
+const MAX_WINDOW_LAYERS: u32 = 28;
 
 pub(super) fn gpt2(fields: &Fields) -> Result<Architecture, ConfigError> {
     fields.must("scale_attn_weights", true)?;
@@ -100,24 +102,26 @@ pub(super) fn llama(fields: &Fields, family: Family) -> Result<(Architecture, Op
 
 /// The tokens that attention reaches back in some layer, if not all.
 fn window(fields: &Fields, family: Family) -> Result<Option<u32>, ConfigError> {
-    let mut slides = match family {
+    let kinds = fields.texts("layer_types")?;
+    if let Some(other) = kinds.iter().find(|kind| !matches!(**kind, "full_attention" | "sliding_attention")) {
+        return Err(ConfigError::Unsupported {
+            field: fields.name("layer_types"),
+            value: (*other).into(),
+            supported: "full_attention and sliding_attention".into(),
+        });
+    }
+    let slides = match family {
+        // What is said of each layer counts for more than what is said of all.
+        _ if !kinds.is_empty() => kinds.contains(&"sliding_attention"),
         Family::Mistral => true,
-        Family::Qwen2 | Family::Qwen3 => fields.flag("use_sliding_window")?.unwrap_or(false),
+        Family::Qwen2 | Family::Qwen3 => {
+            let layers = fields.size("num_hidden_layers", MAX_LAYERS)?;
+            // The first so many see all.
+            let seeing = fields.whole("max_window_layers", 0, u32::MAX)?.unwrap_or(MAX_WINDOW_LAYERS);
+            fields.flag("use_sliding_window")?.unwrap_or(false) && seeing < layers
+        }
         _ => false,
     };
-    for kind in fields.texts("layer_types")? {
-        match kind {
-            "full_attention" => {}
-            "sliding_attention" => slides = true,
-            other => {
-                return Err(ConfigError::Unsupported {
-                    field: fields.name("layer_types"),
-                    value: other.into(),
-                    supported: "full_attention and sliding_attention".into(),
-                });
-            }
-        }
-    }
     if slides { fields.whole("sliding_window", 1, MAX_STATED_CONTEXT) } else { Ok(None) }
 }
 

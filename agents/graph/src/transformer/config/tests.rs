@@ -74,6 +74,18 @@ fn the_context_ends_at_the_window_where_attention_slides() {
         (Family::Qwen2, json!({ "use_sliding_window": true }), 4),
         (Family::Qwen2, json!({}), 10),
         (Family::Qwen2, json!({ "layer_types": ["full_attention", "full_attention"] }), 10),
+        // As many layers as there are see all, as published files of Qwen 2 have it.
+        (Family::Qwen2, json!({ "use_sliding_window": true, "max_window_layers": 2 }), 10),
+        (Family::Qwen2, json!({ "use_sliding_window": true, "max_window_layers": null }), 10),
+        (Family::Qwen3, json!({ "use_sliding_window": true, "max_window_layers": 0, "sliding_window": 5 }), 5),
+        (
+            Family::Qwen3,
+            json!({ "use_sliding_window": true, "sliding_window": 5, "max_window_layers": 0,
+            "layer_types": ["full_attention", "full_attention"] }),
+            10,
+        ),
+        (Family::Mistral, json!({ "sliding_window": 6, "layer_types": ["full_attention", "full_attention"] }), 10),
+        (Family::Mistral, json!({ "sliding_window": 6, "layer_types": ["sliding_attention", "full_attention"] }), 6),
         (Family::Qwen3, json!({ "sliding_window": 5, "layer_types": ["full_attention", "sliding_attention"] }), 5),
         (Family::Llama, json!({ "sliding_window": 5 }), 10),
     ] {
