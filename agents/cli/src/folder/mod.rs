@@ -45,7 +45,7 @@ pub use gguf::GgufTokenizerError;
 pub use integers::Integers;
 pub use small::may_be_model;
 pub use survey::Survey;
-pub use template::{ChatTemplate, TemplateError};
+pub use template::{ChatTemplate, TemplateError, Variables};
 pub use tokenizer::TextTokenizer;
 pub use trained::Trained;
 pub use tuned::{Adapters, Tuned};

@@ -1,14 +1,17 @@
 //! Chat templates: the Jinja by which a model folder says how its conversations look.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value, context};
-use minijinja_contrib::pycompat::unknown_method_callback;
+use minijinja_contrib::globals::joiner;
 use serde::Deserialize;
 use thiserror::Error as ThisError;
 
+mod json;
+mod methods;
 mod python;
 
 use super::small::Small;
@@ -69,6 +72,10 @@ impl TemplateError {
         }
     }
 }
+
+/// What a request adds to what templates see, by name. Tables within keep the order in which they were written: a
+/// template may write them out.
+pub type Variables = BTreeMap<String, Value>;
 
 /// A chat template.
 ///
@@ -182,7 +189,7 @@ impl ChatTemplate {
     /// # Errors
     /// [`TemplateError::Refused`], [`TemplateError::Failed`].
     pub fn render<'a>(&self, messages: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<String, TemplateError> {
-        self.render_with(messages, &serde_json::Map::new())
+        self.render_with(messages, &Variables::new())
     }
 
     /// The same with more variables, by name; what templates always know is not replaced by them.
@@ -192,7 +199,7 @@ impl ChatTemplate {
     pub fn render_with<'a>(
         &self,
         messages: impl IntoIterator<Item = (&'a str, &'a str)>,
-        variables: &serde_json::Map<String, serde_json::Value>,
+        variables: &Variables,
     ) -> Result<String, TemplateError> {
         let message = |(role, content): (&str, &str)| context! { role, content };
         let messages: Vec<Value> = messages.into_iter().map(message).collect();
@@ -212,10 +219,13 @@ impl ChatTemplate {
             eos_token => self.end.as_str(),
             tools => none,
             documents => none,
-            ..Value::from(Serde(variables)),
+            ..Value::from(variables.clone()),
         };
         let mut bounded = Bounded(Vec::new());
-        template.render_captured_to(values, &mut bounded).map_err(failed)?;
+        // The engine panics over some slices of nothing, which is no reason to lose what else goes on.
+        let rendered = catch_unwind(AssertUnwindSafe(|| template.render_captured_to(values, &mut bounded).map(drop)));
+        let fallen = || TemplateError::Failed { file: self.file, reason: "the template engine fails over it".into() };
+        rendered.map_err(|_| fallen())?.map_err(failed)?;
         String::from_utf8(bounded.0)
             .map_err(|error| TemplateError::Failed { file: self.file, reason: error.to_string() })
     }
@@ -227,10 +237,17 @@ fn environment() -> Environment<'static> {
     // Jinja's own delimiters, which never collide.
     environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build().unwrap_or_default());
     environment.set_auto_escape_callback(|_| AutoEscape::None);
-    environment.set_unknown_method_callback(unknown_method_callback);
+    environment.set_unknown_method_callback(methods::call);
+    environment.set_formatter(python::print);
     environment.add_function("raise_exception", raise);
     environment.add_function("strftime_now", python::strftime_now);
-    environment.add_filter("tojson", python::to_json);
+    environment.add_function("joiner", joiner);
+    environment.add_filter("tojson", json::to_json);
+    environment.add_filter("indent", methods::indent);
+    environment.add_filter("int", python::int);
+    environment.add_filter("float", python::to_float);
+    environment.add_test("sequence", python::is_sequence);
+    environment.add_test("callable", python::is_callable);
     environment.set_fuel(Some(FUEL));
     environment
 }

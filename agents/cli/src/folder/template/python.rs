@@ -3,12 +3,9 @@
 use std::time::SystemTime;
 
 use minijinja::value::{Kwargs, Value, ValueKind};
-use minijinja::{Error, ErrorKind};
+use minijinja::{Error, ErrorKind, Output, State, escape_formatter, filters};
 use time::OffsetDateTime;
 use time::format_description::parse_strftime_owned;
-
-/// Deepest value that is written as JSON.
-const DEEPEST: usize = 64;
 
 /// The template without the tags that mark what the assistant says for training masks; they write nothing. Their
 /// control of whitespace stays.
@@ -48,83 +45,69 @@ fn strftime(at: OffsetDateTime, format: &str) -> Result<String, Error> {
     at.format(&description).map_err(|error| wrong(&error))
 }
 
-/// `tojson`, as `json.dumps(value, ensure_ascii=False)` writes: a blank after each comma and colon, nothing escaped for
-/// HTML; with `indent`, a line for each element.
-pub(super) fn to_json(value: &Value, options: Kwargs) -> Result<Value, Error> {
-    let indent: Option<usize> = options.get("indent")?;
-    // As it is here already. Options that would change more are refused.
-    let _: Option<Value> = options.get("ensure_ascii")?;
-    options.assert_all_used()?;
-    let mut out = String::new();
-    write(&mut out, value, indent, 0)?;
-    Ok(Value::from_safe_string(out))
+/// A float as Python writes it: as short as it can be read back, with an exponent of two digits where it is large or
+/// small.
+pub(super) fn float(x: f64) -> String {
+    if x.is_nan() {
+        return "NaN".into();
+    }
+    if x.is_infinite() {
+        return if x > 0.0 { "Infinity" } else { "-Infinity" }.into();
+    }
+    let shortest = format!("{x:e}");
+    let (digits, exponent) = shortest.split_once('e').unwrap_or((&shortest, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    if (-4..16).contains(&exponent) {
+        return format!("{x:?}");
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.unsigned_abs())
 }
 
-fn write(out: &mut String, value: &Value, indent: Option<usize>, depth: usize) -> Result<(), Error> {
-    if depth > DEEPEST {
-        return Err(Error::new(ErrorKind::InvalidOperation, format!("tojson: more than {DEEPEST} levels")));
+/// Writes what an expression gives.
+pub(super) fn print(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), Error> {
+    if value.kind() == ValueKind::Number && !value.is_integer() {
+        let text = float(value.clone().try_into()?);
+        return out.write_str(&text).map_err(|_| Error::new(ErrorKind::WriteFailure, "the text cannot be written"));
     }
-    match value.kind() {
-        ValueKind::Seq | ValueKind::Iterable => {
-            let items = value.try_iter()?.map(|item| (None, item)).collect();
-            list(out, ('[', ']'), items, indent, depth)
-        }
-        ValueKind::Map => {
-            let mut items = Vec::new();
-            for key in value.try_iter()? {
-                let item = value.get_item(&key)?;
-                items.push((Some(key), item));
-            }
-            list(out, ('{', '}'), items, indent, depth)
-        }
-        _ => {
-            let text = serde_json::to_string(value);
-            out.push_str(&text.map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))?);
-            Ok(())
-        }
-    }
+    escape_formatter(out, state, value)
 }
 
-fn list(
-    out: &mut String,
-    (open, close): (char, char),
-    items: Vec<(Option<Value>, Value)>,
-    indent: Option<usize>,
-    depth: usize,
-) -> Result<(), Error> {
-    let line = |out: &mut String, depth: usize| {
-        if let Some(indent) = indent {
-            out.push('\n');
-            out.extend(std::iter::repeat_n(' ', indent.saturating_mul(depth)));
-        }
-    };
-    out.push(open);
-    let empty = items.is_empty();
-    for (number, (key, item)) in items.into_iter().enumerate() {
-        if number > 0 {
-            out.push_str(if indent.is_some() { "," } else { ", " });
-        }
-        line(out, depth.saturating_add(1));
-        if let Some(key) = key {
-            let key = key.as_str().map_or_else(|| key.to_string(), str::to_owned);
-            let key = serde_json::to_string(&key);
-            out.push_str(&key.map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))?);
-            out.push_str(": ");
-        }
-        write(out, &item, indent, depth.saturating_add(1))?;
-    }
-    if !empty {
-        line(out, depth);
-    }
-    out.push(close);
-    Ok(())
+/// `int`, which gives its default for what is no number.
+pub(super) fn int(
+    state: &State<'_, '_>,
+    value: &Value,
+    default: Option<Value>,
+    base: Option<u32>,
+    options: Kwargs,
+) -> Result<Value, Error> {
+    let default = default.or(options.get("default")?).unwrap_or_else(|| 0.into());
+    filters::int(state, value, Some(default), base, options)
+}
+
+/// `float`, which does so too.
+pub(super) fn to_float(
+    state: &State<'_, '_>,
+    value: &Value,
+    default: Option<Value>,
+    options: Kwargs,
+) -> Result<Value, Error> {
+    let default = default.or(options.get("default")?).unwrap_or_else(|| 0.0.into());
+    filters::float(state, value, Some(default), options)
+}
+
+/// `is sequence`: what has a length and elements, as texts and tables have.
+pub(super) fn is_sequence(value: &Value) -> bool {
+    matches!(value.kind(), ValueKind::Seq | ValueKind::Map | ValueKind::String)
+}
+
+/// `is callable`: functions and macros.
+pub(super) fn is_callable(value: &Value) -> bool {
+    value.kind() == ValueKind::Plain && value.as_object().is_some()
 }
 
 #[cfg(test)]
 mod tests {
-    use minijinja::value::Serde;
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -145,17 +128,22 @@ mod tests {
     }
 
     #[test]
-    fn values_are_written_as_python_dumps_them() {
-        let environment = super::super::environment();
-        let value = json!({"a": [1, 2.5, true, null, "é<b>'\n"], "b": {}, "c": []});
-        let plain =
-            environment.render_str("{{ v | tojson }}", minijinja::context! { v => Value::from(Serde(value)) }).unwrap();
-        assert_eq!(plain, r#"{"a": [1, 2.5, true, null, "é<b>'\n"], "b": {}, "c": []}"#);
-        let source = "{{ v | tojson(indent=2) }}";
-        let lines = environment
-            .render_str(source, minijinja::context! { v => Value::from(Serde(json!({"a": [1], "b": {}}))) })
-            .unwrap();
-        assert_eq!(lines, "{\n  \"a\": [\n    1\n  ],\n  \"b\": {}\n}");
+    fn floats_are_written_as_python_writes_them() {
+        for (x, written) in [
+            (0.0, "0.0"),
+            (-100.5, "-100.5"),
+            (1e15, "1000000000000000.0"),
+            (1e16, "1e+16"),
+            (123_456_789_012_345_678.0, "1.2345678901234568e+17"),
+            (1e100, "1e+100"),
+            (1e-4, "0.0001"),
+            (1e-5, "1e-05"),
+            (-2.5e-10, "-2.5e-10"),
+            (f64::NAN, "NaN"),
+            (f64::NEG_INFINITY, "-Infinity"),
+        ] {
+            assert_eq!(float(x), written);
+        }
     }
 
     #[test]

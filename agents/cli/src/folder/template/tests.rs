@@ -184,9 +184,9 @@ fn a_template_is_bounded_and_reaches_nothing() {
 
 #[test]
 fn what_a_request_adds_is_seen_and_replaces_nothing() {
-    let added = |value: serde_json::Value| value.as_object().unwrap().clone();
+    let added = |value: serde_json::Value| serde_json::from_value(value).unwrap();
     let source = "{{ enable_thinking }} {{ messages | length }} {{ add_generation_prompt }} {{ deep.a[0] }}";
-    let variables = added(serde_json::json!({
+    let variables: Variables = added(serde_json::json!({
         "enable_thinking": false, "messages": [], "add_generation_prompt": false, "deep": {"a": [7]}
     }));
     let rendered = template(source).render_with([("user", "Hi")], &variables).unwrap();
@@ -199,4 +199,57 @@ fn what_transformers_renders_renders_here() {
                   {% endgeneration %}{% else %}{{ message.content | tojson }}{% endif %}{% endfor %}{{ strftime_now('%%') }}";
     let rendered = template(source).render([("user", "a <b> é"), ("assistant", "c")]).unwrap();
     assert_eq!(rendered, "\"a <b> é\"c%");
+}
+
+/// What `transformers` makes of templates in the manner of published ones; tests/transformers/render_templates.py
+/// writes it.
+#[derive(serde::Deserialize)]
+struct Rendered {
+    conversations: BTreeMap<String, Vec<Said>>,
+    variables: BTreeMap<String, Variables>,
+    cases: Vec<Case>,
+}
+
+#[derive(serde::Deserialize)]
+struct Said {
+    role: String,
+    content: String,
+}
+
+#[derive(serde::Deserialize)]
+struct Case {
+    template: String,
+    conversation: String,
+    variables: String,
+    text: Option<String>,
+    refused: Option<String>,
+}
+
+#[test]
+fn published_kinds_of_templates_render_as_transformers_renders_them() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/transformers");
+    let rendered = std::fs::read(folder.join("templates.json")).unwrap();
+    let Rendered { conversations, variables, cases } = serde_json::from_slice(&rendered).unwrap();
+    let mut names = std::collections::BTreeSet::new();
+    for Case { template: name, conversation, variables: added, text, refused } in cases {
+        let source = std::fs::read_to_string(folder.join(format!("templates/{name}.jinja"))).unwrap();
+        let said = conversations[&conversation].iter().map(|said| (said.role.as_str(), said.content.as_str()));
+        let made = template(&source).render_with(said, &variables[&added]);
+        let case = format!("{name}, {conversation}, {added}");
+        match (made, text, refused) {
+            (Ok(made), Some(text), None) => assert_eq!(made, text, "{case}"),
+            (Err(TemplateError::Refused(made)), None, Some(refused)) => assert_eq!(made, refused, "{case}"),
+            (Err(TemplateError::Failed { .. }), None, None) => {}
+            (made, text, refused) => panic!("{case}: {made:?}, not {text:?} {refused:?}"),
+        }
+        names.insert(name);
+    }
+    assert!(names.len() >= 30 && std::fs::read_dir(folder.join("templates")).unwrap().count() == names.len());
+}
+
+#[test]
+fn a_panic_of_the_engine_is_an_error_of_one_conversation() {
+    let reversed = template("{{ messages[0].content[::-1] }}");
+    assert_eq!(reversed.render([("user", "abc")]).unwrap(), "cba");
+    assert!(matches!(reversed.render([("user", "")]), Err(TemplateError::Failed { .. })));
 }

@@ -28,6 +28,7 @@ pub use tensorlink_graph::transformer::choice::SamplingParams;
 use tokio::sync::mpsc;
 
 use super::backend::BackendError;
+use crate::folder::Variables;
 
 /// What a text begins with.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,7 +47,7 @@ pub struct Conversation {
     /// What was said, in order.
     pub messages: Vec<Message>,
     /// What else the template may ask for, by name; what it always knows is not replaced.
-    pub variables: serde_json::Map<String, serde_json::Value>,
+    pub variables: Variables,
 }
 
 /// A message of a conversation, as chat templates take it.

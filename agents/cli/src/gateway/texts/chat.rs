@@ -13,6 +13,7 @@ use super::messages::{Said, messages_of};
 use super::odd::{Odd, only};
 use super::options::{Fields, Options, Stop, StreamOptions, most};
 use super::reply::Kind;
+use crate::folder::Variables;
 use crate::gateway::Gateway;
 use crate::gateway::error::ApiError;
 use crate::gateway::generation::{Ask, Conversation, Prompt};
@@ -61,7 +62,7 @@ struct Wanted {
     #[serde(default)]
     min_p: Odd,
     /// For the chat template.
-    chat_template_kwargs: Option<serde_json::Map<String, serde_json::Value>>,
+    chat_template_kwargs: Option<Variables>,
 }
 
 /// `response_format`.
