@@ -107,6 +107,28 @@ fn prose(help: &StyledStr) -> String {
 }
 
 #[test]
+fn options_of_other_commands_come_last_in_help() {
+    let mut program = Cli::command();
+    program.build();
+    for path in [&["serve"][..], &["model", "inspect"], &["model", "quantize"], &["check"]] {
+        let command = path.iter().try_fold(&program, |command, name| command.find_subcommand(name));
+        let help = command.unwrap().clone().render_long_help().to_string();
+        let at = |what: &str| help.find(what).unwrap_or_else(|| panic!("{path:?} has no {what}:\n{help}"));
+        let (own, chain, network) =
+            (at("\nOptions:"), at("\nOptions of commands that use"), at("that join the network:"));
+        for (least, most, options) in [
+            (own, chain, &["--config", "--data-dir", "--json", "--verbose"][..]),
+            (chain, network, &["--rpc", "--deployment", "--keystore", "--max-fee", "--confirmations"]),
+            (network, help.len(), &["--listen", "--bootstrap", "--ipfs"]),
+        ] {
+            for option in options {
+                assert!((least..most).contains(&at(option)), "{path:?} {option}:\n{help}");
+            }
+        }
+    }
+}
+
+#[test]
 fn reference_page_is_fresh() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/src/reference/cli.md");
     let page = markdown();
