@@ -200,6 +200,10 @@ pub enum Pooling {
     Mean,
     /// The first token's.
     First,
+    /// The last token's.
+    Last,
+    /// The largest of each element.
+    Max,
 }
 
 /// What a model gives.

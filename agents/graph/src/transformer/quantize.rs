@@ -231,6 +231,11 @@ impl Made<'_> {
                     let ones = vec![1; a.context as usize];
                     self.keep("output.ones", TensorType::new(2, 0, &[a.context]), &ones)?;
                 }
+                if pooling == Pooling::Last {
+                    // Beyond any text but the longest: the last place that there is is taken (rule N-33).
+                    let last = i64::from(a.context).saturating_sub(1);
+                    self.keep("output.last", TensorType::new(32, 0, &[a.width]), &vec![last; a.width as usize])?;
+                }
                 let width = a.width as usize;
                 let gain = vec![1 << UNIT_EXPONENT; width];
                 self.keep("output.gain", TensorType::new(VECTOR_BITS, UNIT_EXPONENT, &[a.width]), &gain)?;

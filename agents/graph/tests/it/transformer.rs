@@ -15,15 +15,17 @@ pub(crate) const SIZE: Dimensions =
     Dimensions { vocabulary: 50, width: 24, layers: 3, heads: 4, kv_heads: 2, hidden: 40, context: 16 };
 pub(crate) const TEXT: [u32; 9] = [3, 49, 0, 7, 7, 12, 31, 8, 44];
 
-fn architectures() -> [Architecture; 6] {
-    let first = Output::Embedding(Pooling::First);
+fn architectures() -> [Architecture; 8] {
+    let pooled = |pooling| Architecture { output: Output::Embedding(pooling), ..random::bert(SIZE) };
     [
         random::gpt2(SIZE),
         random::llama(SIZE),
         random::bert(SIZE),
         random::gemma3(SIZE),
         Architecture { query_key_norm: true, family: Family::Qwen3, ..random::llama(SIZE) },
-        Architecture { output: first, ..random::bert(SIZE) },
+        pooled(Pooling::First),
+        pooled(Pooling::Last),
+        pooled(Pooling::Max),
     ]
 }
 

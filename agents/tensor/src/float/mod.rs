@@ -317,6 +317,8 @@ fn pool(x: &Tensor, pooling: Pooling) -> Result<Tensor, TchError> {
     match pooling {
         Pooling::Mean => x.f_mean_dim(0, false, Kind::Float),
         Pooling::First => x.f_get(0)?.f_to_kind(Kind::Float),
+        Pooling::Last => x.f_get(-1)?.f_to_kind(Kind::Float),
+        Pooling::Max => x.f_amax([0], false)?.f_to_kind(Kind::Float),
     }
 }
 

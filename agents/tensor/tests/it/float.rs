@@ -47,6 +47,8 @@ fn architectures() -> Vec<Architecture> {
         Architecture { gated: false, activation: Activation::Relu, ..llama },
         bert.clone(),
         Architecture { output: Output::Classes(3), ..bert.clone() },
+        Architecture { output: Output::Embedding(Pooling::Last), ..bert.clone() },
+        Architecture { output: Output::Embedding(Pooling::Max), ..bert.clone() },
         Architecture {
             family: Family::Roberta,
             positions: Positions::Learned { first: 2 },

@@ -15,8 +15,8 @@ use crate::device::{device, engine, engines};
 const SIZE: Dimensions =
     Dimensions { vocabulary: 200, width: 96, layers: 3, heads: 4, kv_heads: 2, hidden: 160, context: 32 };
 
-fn architectures() -> [Architecture; 7] {
-    let first = Output::Embedding(Pooling::First);
+fn architectures() -> [Architecture; 9] {
+    let pooled = |pooling| Architecture { output: Output::Embedding(pooling), ..random::bert(SIZE) };
     let scaling = Scaling::Yarn { factor: 4.0, fast: 4.0, slow: 0.5, original_context: 32, amplitude: 1.14 };
     let yarn = Positions::Rotary(Rotary { theta: 10_000.0, width: SIZE.width / SIZE.heads, scaling });
     [
@@ -33,7 +33,9 @@ fn architectures() -> [Architecture; 7] {
             positions: yarn,
             ..random::llama(SIZE)
         },
-        Architecture { output: first, ..random::bert(SIZE) },
+        pooled(Pooling::First),
+        pooled(Pooling::Last),
+        pooled(Pooling::Max),
     ]
 }
 

@@ -79,6 +79,9 @@ pub(super) fn classes(fields: &Fields) -> Result<Vec<String>, ConfigError> {
         return Ok(Vec::new());
     }
     let Some(names) = fields.object("id2label")? else { return Ok(["LABEL_0", "LABEL_1"].map(String::from).into()) };
+    if names.count() == 1 {
+        return Err(ConfigError::Reranker);
+    }
     if !(2..=MAX_CLASSES).contains(&names.count()) {
         return Err(ConfigError::OutOfRange {
             field: fields.name("id2label"),
@@ -103,7 +106,12 @@ fn read_pooling(json: &[u8]) -> Result<Pooling, ConfigError> {
         }
     }
     match asked.as_slice() {
-        ["mean" | "pooling_mode_mean_tokens"] => Ok(Pooling::Mean),
+        // The same vector once it has the length of 1.
+        ["mean" | "pooling_mode_mean_tokens" | "mean_sqrt_len_tokens" | "pooling_mode_mean_sqrt_len_tokens"] => {
+            Ok(Pooling::Mean)
+        }
+        ["max" | "pooling_mode_max_tokens"] => Ok(Pooling::Max),
+        ["lasttoken" | "pooling_mode_lasttoken"] => Ok(Pooling::Last),
         ["cls" | "pooling_mode_cls_token"] => Ok(Pooling::First),
         [] => Err(ConfigError::Pooling("no pooling".into())),
         other => Err(ConfigError::Pooling(other.join(" and "))),

@@ -128,7 +128,16 @@ pub enum ConfigError {
         "config.json: the weights are quantised already (quantization_config); take the model's original f32, f16 or bf16 weights"
     )]
     Quantised,
-    /// A pooling other than mean or first token, or for a decoder.
-    #[error("1_Pooling/config.json asks for {0}; supported are the mean and the first token of an encoder")]
+    /// A class of one label: a score.
+    #[error(
+        "config.json has one label, as rerankers have: scores of pairs of texts are not computed; take a model that makes \
+         vectors of texts, and compare these"
+    )]
+    Reranker,
+    /// A pooling that is not computed, or for a decoder.
+    #[error(
+        "1_Pooling/config.json asks for {0}; supported are the mean, the largest, the first and the last token's of an \
+         encoder"
+    )]
     Pooling(String),
 }

@@ -193,7 +193,19 @@ fn pooling_is_that_of_the_folder() {
     assert_eq!(flags(true, false, false), Ok(Output::Embedding(Pooling::Mean)));
     assert_eq!(flags(false, true, false), Ok(Output::Embedding(Pooling::First)));
     assert_eq!(pooled(json!({ "pooling_mode": "cls" })), Ok(Output::Embedding(Pooling::First)));
-    for refused in [flags(false, false, true), flags(true, true, false), flags(false, false, false)] {
+    assert_eq!(flags(false, false, true), Ok(Output::Embedding(Pooling::Max)));
+    for (name, pooling) in [
+        ("pooling_mode_mean_sqrt_len_tokens", Pooling::Mean),
+        ("pooling_mode_max_tokens", Pooling::Max),
+        ("pooling_mode_lasttoken", Pooling::Last),
+    ] {
+        assert_eq!(pooled(json!({ name: true })), Ok(Output::Embedding(pooling)));
+        let short = name.trim_start_matches("pooling_mode_").trim_end_matches("_tokens");
+        let short = if short == "mean_sqrt_len" { "mean_sqrt_len_tokens" } else { short };
+        assert_eq!(pooled(json!({ "pooling_mode": short })), Ok(Output::Embedding(pooling)));
+    }
+    let weighted = pooled(json!({ "pooling_mode_weightedmean_tokens": true }));
+    for refused in [weighted, flags(true, true, false), flags(false, false, false)] {
         assert!(matches!(refused, Err(ConfigError::Pooling(_))), "{refused:?}");
     }
     let decoder = Folder::new(Family::Qwen3).config_json();
@@ -323,6 +335,7 @@ fn classes_are_those_of_the_file() {
     assert_eq!((named.padding, edited(Family::Bert, json!({ "pad_token_id": null })).unwrap().padding), (1, 0));
     // A masked language model has names of classes as well, by default.
     assert_eq!(edited(Family::Bert, json!({ "id2label": { "0": "a", "1": "b" } })).unwrap().classes, [""; 0]);
-    assert!(matches!(read(json!({ "0": "score" })), Err(ConfigError::OutOfRange { .. })));
+    assert_eq!(read(json!({ "0": "score" })), Err(ConfigError::Reranker));
+    assert!(matches!(read(json!({})), Err(ConfigError::OutOfRange { .. })));
     assert!(matches!(read(json!({ "0": "a", "2": "b" })), Err(ConfigError::Missing { .. })));
 }

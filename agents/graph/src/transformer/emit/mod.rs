@@ -270,9 +270,16 @@ impl<'a> Emitter<'a> {
                 let (ones, first) = (self.constant("output.ones")?, self.constant("output.first")?);
                 self.gather("output.first", &x, &ones, &first, one)
             }
+            Pooling::Last => {
+                let (columns, last) = (self.columns(&x)?, self.constant("output.last")?);
+                self.push("output.picked", Opcode::RowPick, &[&columns, &last], vec![], one)
+            }
+            Pooling::Max => {
+                let columns = self.columns(&x)?;
+                self.push("output.max", Opcode::RowMax, &[&columns], vec![0], one)
+            }
             Pooling::Mean => {
-                let turned = self.ty("output", x.ty.bits(), x.ty.exponent(), &[width, self.tokens])?;
-                let columns = self.push("output.transposed", Opcode::Transpose, &[&x], vec![], turned);
+                let columns = self.columns(&x)?;
                 // The sum over the least power of two that is not less than the count: the length is normalised away.
                 let shift = i16::try_from(self.tokens.next_power_of_two().trailing_zeros()).unwrap_or(i16::MAX);
                 let to = self.ty("output", STREAM_BITS, x.ty.exponent().saturating_sub(shift), &[1, width])?;
@@ -285,6 +292,12 @@ impl<'a> Emitter<'a> {
         let (bias_shift, shift) = (accumulator - exponents(&[&bias]), accumulator - i64::from(EMBEDDING_EXPONENT));
         let attributes = vec![0, 1, bias_shift, shift];
         Ok(self.push("output", Opcode::Norm, &[&vector, &gain, &bias], attributes, to))
+    }
+
+    /// Rows that are the columns of the tokens' vectors.
+    fn columns(&mut self, x: &Value) -> Result<Value, PlanError> {
+        let turned = self.ty("output", x.ty.bits(), x.ty.exponent(), &[self.architecture.width, self.tokens])?;
+        Ok(self.push("output.transposed", Opcode::Transpose, &[x], vec![], turned))
     }
 
     fn last_norm(&mut self, x: &Value) -> Result<Value, PlanError> {

@@ -103,7 +103,8 @@ pub fn pooling(file: &Gguf<'_>) -> Result<Option<Value>, GgufError> {
         None | Some(0) => return Ok(None),
         Some(1) => "mean",
         Some(2) => "cls",
-        Some(other) => return Err(unsupported(key, &other, "1 (mean) or 2 (first token)")),
+        Some(3) => "lasttoken",
+        Some(other) => return Err(unsupported(key, &other, "1 (mean), 2 (first token) or 3 (last token)")),
     };
     Ok(Some(json!({ "pooling_mode": mode })))
 }

@@ -24,8 +24,8 @@ enum Adds {
 
 const ATTENTION: Adds = Adds::Biases(&["q_proj", "k_proj", "v_proj", "o_proj"]);
 const MLP: Adds = Adds::Biases(&["gate_proj", "up_proj", "down_proj"]);
-/// How sentence-transformers pools by the first token.
-const FIRST: &[u8] = br#"{"pooling_mode_cls_token": true}"#;
+/// How sentence-transformers pools otherwise than by the mean.
+const POOLINGS: [&str; 3] = ["cls", "max", "lasttoken"];
 
 fn flags() -> Vec<(Family, &'static str, Value, Adds)> {
     let plain = FAMILIES.map(|family| (family, "use_cache", Value::Bool(true), Adds::Nothing));
@@ -103,13 +103,14 @@ fn plan(model: &Quantized) -> Result<Plan, PlanError> {
 #[test]
 fn every_constant_is_read_and_every_parameter_is_in_one() {
     for (family, field, value, adds) in flags() {
-        let pooled = [Some(FIRST)].into_iter().filter(|_| matches!(family, Family::Bert | Family::Roberta));
-        for pooling in [None].into_iter().chain(pooled) {
-            let told = format!("{family:?} {field} {value} {}", pooling.is_some());
+        let encoder = matches!(family, Family::Bert | Family::Roberta);
+        for mode in [None].into_iter().chain(POOLINGS.map(Some).into_iter().filter(|_| encoder)) {
+            let told = format!("{family:?} {field} {value} {mode:?}");
             let mut folder = Folder::new(family);
             folder.config.insert(field.into(), value.clone());
             apply(&mut folder, &adds);
-            let model = quantized(&folder, pooling);
+            let pooling = mode.map(|mode| format!("{{\"pooling_mode\": \"{mode}\"}}").into_bytes());
+            let model = quantized(&folder, pooling.as_deref());
             let plan = plan(&model).unwrap();
             let read: BTreeSet<&str> = plan.constants().iter().map(|slot| slot.name.as_str()).collect();
             let has: BTreeSet<&str> = model.constants.keys().map(String::as_str).collect();

@@ -76,9 +76,16 @@ impl<'a> Reference<'a> {
                 x.concat()
             }
             Output::Embedding(pooling) => {
-                let used = if pooling == Pooling::First { &x[..1] } else { &x[..] };
                 let mut sum = vec![0.0; x[0].len()];
-                used.iter().for_each(|x| add(&mut sum, x));
+                match pooling {
+                    Pooling::First => sum.clone_from(&x[0]),
+                    Pooling::Last => sum.clone_from(&x[x.len() - 1]),
+                    Pooling::Mean => x.iter().for_each(|x| add(&mut sum, x)),
+                    Pooling::Max => {
+                        let largest = |column: usize| x.iter().map(|x| x[column]).fold(f64::NEG_INFINITY, f64::max);
+                        sum = (0..sum.len()).map(largest).collect();
+                    }
+                }
                 let length = sum.iter().map(|x| x * x).sum::<f64>().sqrt();
                 sum.iter().map(|x| x / length).collect()
             }

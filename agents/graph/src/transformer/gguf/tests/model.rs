@@ -267,7 +267,7 @@ fn tokens_windows_and_poolings_are_read() {
     file.set("llama.attention.sliding_window", Value::U32(6));
     let window = described(&file).unwrap();
     assert_eq!((window.architecture.context, window.limit), (6, Some(ContextLimit::Window)));
-    for (kind, pooled) in [(0, Pooling::Mean), (1, Pooling::Mean), (2, Pooling::First)] {
+    for (kind, pooled) in [(0, Pooling::Mean), (1, Pooling::Mean), (2, Pooling::First), (3, Pooling::Last)] {
         let mut file = of(Family::Bert);
         file.set("bert.pooling_type", Value::U32(kind));
         let architecture = described(&file).unwrap().architecture;
