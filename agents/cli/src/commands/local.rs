@@ -13,7 +13,7 @@ use tensorlink_graph::transformer::{Output, StageRunner};
 use tensorlink_proof::commit::tensor_root;
 
 use crate::device;
-use crate::folder::ModelFolder;
+use crate::folder::{ModelFolder, there};
 use crate::gateway::backend::{Makes, Model};
 use crate::gateway::exact::Exact;
 use crate::gateway::generation::batch::Capacity;
@@ -73,8 +73,8 @@ pub(super) fn open(
             }
             None => {
                 let runner = StageRunner::new(engine.clone(), stage, &constants)?;
-                let tokenizer = folder.tokenizer().clone();
-                let tokenize = move |text: &str| tokenizer.encode(text).map_err(refusal);
+                let sentences = folder.sentences().with_context(|| id.clone())?;
+                let tokenize = move |text: &str, prompt: Option<&str>| sentences.encode(text, prompt).map_err(refusal);
                 let embedder = Exact::new(vec![runner], Box::new(tokenize)).map_err(unfit)?;
                 local.add(model, embedder, capacity.queue)?;
             }
@@ -90,7 +90,7 @@ pub(super) fn named(paths: &[PathBuf]) -> Result<Vec<(String, PathBuf)>> {
     let mut seen = BTreeSet::new();
     let mut named = Vec::new();
     for path in paths {
-        let whole = path.canonicalize().with_context(|| format!("cannot open {}", path.display()))?;
+        let whole = there(path)?;
         let gguf = whole.is_file() && whole.extension().is_some_and(|ending| ending == "gguf");
         let name = if gguf { whole.file_stem() } else { whole.file_name() }.and_then(|name| name.to_str());
         let id = name.with_context(|| format!("{} has no name in UTF-8", path.display()))?.to_owned();
@@ -132,5 +132,7 @@ mod tests {
         assert_eq!(named(&[root.path().join("b/llama.Q4_0.gguf")]).unwrap()[0].0, "llama.Q4_0");
         assert!(named(&paths).unwrap_err().to_string().contains("\"mini\""));
         assert!(named(&[root.path().join("absent")]).unwrap_err().to_string().contains("absent"));
+        let repository = named(&["owner/model-1.5B".into()]).unwrap_err().to_string();
+        assert!(repository.contains("hf download owner/model-1.5B --local-dir model-1.5B"), "{repository}");
     }
 }

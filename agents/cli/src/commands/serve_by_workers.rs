@@ -113,8 +113,10 @@ async fn open(
 fn words(folder: &ModelFolder, model: &Model) -> Result<Words> {
     Ok(match model.makes {
         Makes::Vectors { .. } => {
-            let tokenizer = folder.tokenizer().clone();
-            Words::Vectors(Arc::new(move |text: &str| tokenizer.encode(text).map_err(refusal)))
+            let sentences = folder.sentences()?;
+            Words::Vectors(Arc::new(move |text: &str, prompt: Option<&str>| {
+                sentences.encode(text, prompt).map_err(refusal)
+            }))
         }
         Makes::Text => Words::Texts(Arc::new(HfTokenizer::of(folder)?)),
     })

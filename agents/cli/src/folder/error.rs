@@ -11,6 +11,11 @@ use super::{GgufTokenizerError, TemplateError};
 /// Why a model folder was refused.
 #[derive(Debug, Error)]
 pub enum FolderError {
+    /// There is nothing of this name; it may be that of a repository.
+    #[error(
+        "there is no {}: models are folders, as Hugging Face publishes them, or .gguf files, on this machine{}", .0.display(), fetched(.0)
+    )]
+    Nothing(PathBuf),
     /// A file that every folder has is absent.
     #[error("{} has no {name}; give the folder of a model as Hugging Face publishes it, or a .gguf file", folder.display())]
     Absent {
@@ -18,6 +23,17 @@ pub enum FolderError {
         folder: PathBuf,
         /// The file.
         name: &'static str,
+    },
+    /// There is another tokenizer than the one that is read.
+    #[error(
+        "{folder} has no tokenizer.json, and {instead} is not read: make one with transformers, \
+         python -c \"from transformers import AutoTokenizer as A; A.from_pretrained('{folder}').save_pretrained('{folder}')\"", folder = folder.display()
+    )]
+    NoTokenizer {
+        /// The folder.
+        folder: PathBuf,
+        /// What there is.
+        instead: &'static str,
     },
     /// There are no weights that can be read safely.
     #[error(
@@ -79,6 +95,14 @@ pub enum FolderError {
     /// The chat template.
     #[error(transparent)]
     Template(#[from] TemplateError),
+    /// What a folder says of how texts are read that vectors are made of.
+    #[error("{file} cannot be used ({reason})")]
+    Sentences {
+        /// The file.
+        file: &'static str,
+        /// Why.
+        reason: String,
+    },
     /// `generation_config.json` does not say how texts end.
     #[error("generation_config.json cannot be used ({0}); download the folder again")]
     Generation(String),
@@ -131,6 +155,21 @@ pub enum FolderError {
     },
 }
 
+/// How the repository that a name may be is made a folder; nothing for what can be no repository's name.
+fn fetched(name: &Path) -> String {
+    let part = |part: &str| {
+        let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        part.starts_with(|c: char| c.is_ascii_alphanumeric()) && part.chars().all(known)
+    };
+    let two = name.to_str().and_then(|name| name.split_once('/'));
+    match two.filter(|(owner, model)| part(owner) && part(model)) {
+        Some((owner, model)) => {
+            format!(". If it is a repository's name, fetch that first: hf download {owner}/{model} --local-dir {model}")
+        }
+        None => String::new(),
+    }
+}
+
 impl FolderError {
     /// What is said between a file's name and what is wrong with it, which may name files of a folder.
     const fn read_as(&self) -> &'static str {
@@ -155,6 +194,9 @@ pub enum TokenizerError {
     /// Not a tokenizer.
     #[error("tokenizer.json cannot be read ({0}); download it again")]
     Syntax(String),
+    /// A list of words that is none.
+    #[error("vocab.txt cannot be used: {0}; download it again")]
+    Words(String),
     /// That of a GGUF file.
     #[error(transparent)]
     Gguf(#[from] GgufTokenizerError),
@@ -205,6 +247,9 @@ pub enum TokenizerError {
         /// Tokens of the model.
         vocabulary: u32,
     },
+    /// A name of no prompt.
+    #[error("the model has no such prompt, but {}", if .0.is_empty() { "none".to_owned() } else { .0.join(", ") })]
+    Prompt(Vec<String>),
     /// A character that the model was not trained on.
     #[error("the model does not know the character {0:?}: leave it out")]
     Character(char),

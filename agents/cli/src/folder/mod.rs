@@ -8,12 +8,14 @@
 //! | `small` | all its files but the weights |
 //! | `gguf` | the same files made of a GGUF file |
 //! | [`tokenizer`] | text to tokens and back |
+//! | [`sentences`] | texts that vectors are made of, as sentence-transformers reads them |
 //! | [`template`] | conversations in the model's own form |
 //! | `ends` | the tokens that end a text |
 //! | [`integers`] | a quantised model in its folder |
 //! | [`survey`] | all that is wrong with a folder |
 //! | [`trained`], [`classifier`] | a decoder, or an encoder with classes, that was trained here, as a new folder |
 //! | [`tuned`] | a model of a folder that was trained on here, as a new folder; adapters to it |
+//! | `vocabulary` | the tokenizer of a folder with a list of words |
 //! | `unfinished` | new folders: whole, or not at all |
 
 pub mod classifier;
@@ -21,6 +23,7 @@ mod ends;
 mod error;
 mod gguf;
 pub mod integers;
+pub mod sentences;
 mod small;
 pub mod survey;
 pub mod template;
@@ -30,6 +33,7 @@ pub mod tokenizer;
 pub mod trained;
 pub mod tuned;
 mod unfinished;
+mod vocabulary;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,7 +47,8 @@ pub use classifier::Classifier;
 pub use error::{FolderError, TokenizerError};
 pub use gguf::GgufTokenizerError;
 pub use integers::Integers;
-pub use small::may_be_model;
+pub use sentences::Sentences;
+pub use small::{may_be_model, there};
 pub use survey::Survey;
 pub use template::{ChatTemplate, TemplateError, Variables};
 pub use tokenizer::TextTokenizer;
@@ -53,6 +58,8 @@ pub use unfinished::vacant;
 
 use small::{Small, read};
 
+/// Name of the tokenizer.
+const TOKENIZER: &str = "tokenizer.json";
 /// Name of the weights where they are one file.
 const WEIGHTS: &str = "model.safetensors";
 /// Largest JSON file but the tokenizer's, bytes; the parsers have bounds of their own.
@@ -62,14 +69,18 @@ const MAX_TOKENIZER: u64 = 1 << 28;
 /// Largest text file, bytes.
 const MAX_TEXT: u64 = 1 << 30;
 /// Every file that is read, but the weights; all but the first two may be absent.
-const SMALL: [(&str, u64); 8] = [
+const SMALL: [(&str, u64); 12] = [
     ("config.json", MAX_JSON),
-    ("tokenizer.json", MAX_TOKENIZER),
+    (TOKENIZER, MAX_TOKENIZER),
     ("tokenizer_config.json", MAX_JSON),
     ("chat_template.jinja", MAX_JSON),
     ("generation_config.json", MAX_JSON),
     ("modules.json", MAX_JSON),
     (POOLING, MAX_JSON),
+    (sentences::PROMPTS, MAX_JSON),
+    (sentences::READING[0], MAX_JSON),
+    (sentences::READING[1], MAX_JSON),
+    (sentences::READING[2], MAX_JSON),
     (CALIBRATION, MAX_JSON),
 ];
 /// How a sentence-transformers model makes one vector of a text.
@@ -117,16 +128,25 @@ impl ModelFolder {
     pub fn open(path: &Path) -> Result<Self, FolderError> {
         let small = Small::of(path)?;
         let integers = match &small {
-            Small::Lying(folder) => Integers::open(folder)?,
+            Small::Lying { folder, .. } => Integers::open(folder)?,
             Small::Made { .. } => None,
         };
         let of_file = matches!(small, Small::Made { .. });
-        Self::whole(path, small, integers).map_err(|error| if of_file { error.at(path) } else { error })
+        let folder =
+            Self::whole(path, small, integers).map_err(|error| if of_file { error.at(path) } else { error })?;
+        if let [first, ..] = folder.tokenizer.beyond() {
+            let (path, count) = (path.display(), folder.tokenizer.beyond().len());
+            tracing::warn!(
+                "{path}: the model has no rows for {count} of its tokenizer's tokens, such as {first}: they \
+                            are neither read nor written"
+            );
+        }
+        Ok(folder)
     }
 
-    fn whole(path: &Path, small: Small, integers: Option<Integers>) -> Result<Self, FolderError> {
+    fn whole(path: &Path, mut small: Small, integers: Option<Integers>) -> Result<Self, FolderError> {
         let description = described(&small)?;
-        let tokenizer = TextTokenizer::new(&small.required("tokenizer.json", MAX_TOKENIZER)?, &description)?;
+        let tokenizer = tokenizer_of(&mut small, &description)?;
         let stored = match integers {
             Some(integers) => Stored::Integers(Box::new(integers.of(&description.architecture)?)),
             None => Stored::Floats(Floats::of(&small)?),
@@ -233,11 +253,21 @@ fn described(small: &Small) -> Result<Description, FolderError> {
     Ok(describe(&config, pooling.as_deref())?)
 }
 
+/// The tokenizer of a folder, which has its file from then on.
+fn tokenizer_of(small: &mut Small, description: &Description) -> Result<TextTokenizer, FolderError> {
+    let json = vocabulary::tokenizer(small, description)?;
+    let tokenizer = TextTokenizer::new(&json, description)?;
+    if !small.has(TOKENIZER) {
+        small.complete(TOKENIZER, json);
+    }
+    Ok(tokenizer)
+}
+
 impl Floats {
     /// The weights beside small files: a folder's, or the GGUF file itself.
     fn of(small: &Small) -> Result<Self, FolderError> {
         match small {
-            Small::Lying(folder) => Self::map(folder),
+            Small::Lying { folder, .. } => Self::map(folder),
             Small::Made { file, .. } => Ok(Self { files: vec![file.clone()], index: None }),
         }
     }

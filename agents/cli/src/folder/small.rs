@@ -12,8 +12,8 @@ use super::{FolderError, Mapped, gguf, map};
 /// Where small files come from.
 #[derive(Debug)]
 pub(super) enum Small {
-    /// A folder.
-    Lying(PathBuf),
+    /// A folder, and files that it lacks and that were made of others of its own.
+    Lying { folder: PathBuf, made: BTreeMap<&'static str, Vec<u8>> },
     /// A GGUF file, and the files that would say the same in a folder.
     Made { file: Mapped, files: BTreeMap<&'static str, Vec<u8>> },
 }
@@ -22,10 +22,11 @@ impl Small {
     /// Those of what lies at a path.
     ///
     /// # Errors
-    /// [`FolderError::Read`], [`FolderError::Gguf`] and [`FolderError::Tokenizer`] for a file.
+    /// [`FolderError::Nothing`]; for a file also [`FolderError::Read`], `Gguf` and `Tokenizer`.
     pub(super) fn of(path: &Path) -> Result<Self, FolderError> {
+        there(path)?;
         if !path.is_file() {
-            return Ok(Self::Lying(path.to_owned()));
+            return Ok(Self::Lying { folder: path.to_owned(), made: BTreeMap::new() });
         }
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let file = map(path.parent().unwrap_or(Path::new("")), name)?;
@@ -39,7 +40,9 @@ impl Small {
     /// [`FolderError::Read`], [`FolderError::TooLarge`].
     pub(super) fn optional(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, FolderError> {
         match self {
-            Self::Lying(folder) => optional(folder, name, most),
+            Self::Lying { folder, made } => {
+                made.get(name).map_or_else(|| optional(folder, name, most), |made| Ok(Some(made.clone())))
+            }
             Self::Made { files, .. } => Ok(files.get(name).cloned()),
         }
     }
@@ -49,13 +52,48 @@ impl Small {
     /// # Errors
     /// [`FolderError::Absent`], and as [`optional`](Self::optional).
     pub(super) fn required(&self, name: &'static str, most: u64) -> Result<Vec<u8>, FolderError> {
+        self.optional(name, most)?.ok_or_else(|| self.absent(name))
+    }
+
+    /// That a file is absent.
+    pub(super) fn absent(&self, name: &'static str) -> FolderError {
+        let folder = match self {
+            Self::Lying { folder, .. } => folder.clone(),
+            Self::Made { file, .. } => (&file.name).into(),
+        };
+        FolderError::Absent { folder, name }
+    }
+
+    /// The folder, if it is one.
+    pub(super) fn folder(&self) -> Option<&Path> {
         match self {
-            Self::Lying(folder) => required(folder, name, most),
-            Self::Made { file, files } => {
-                files.get(name).cloned().ok_or_else(|| FolderError::Absent { folder: (&file.name).into(), name })
-            }
+            Self::Lying { folder, .. } => Some(folder),
+            Self::Made { .. } => None,
         }
     }
+
+    /// Whether there is a file of a folder.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.folder().is_some_and(|folder| folder.join(name).exists())
+    }
+
+    /// Takes a file that a folder lacks, from now on as if it had it.
+    pub(super) fn complete(&mut self, name: &'static str, content: Vec<u8>) {
+        match self {
+            Self::Lying { made: files, .. } | Self::Made { files, .. } => drop(files.insert(name, content)),
+        }
+    }
+}
+
+/// Where a path leads, links followed.
+///
+/// # Errors
+/// [`FolderError::Nothing`] if nothing is there, [`FolderError::Read`].
+pub fn there(path: &Path) -> Result<PathBuf, FolderError> {
+    path.canonicalize().map_err(|source| match source.kind() {
+        ErrorKind::NotFound => FolderError::Nothing(path.to_owned()),
+        _ => FolderError::Read { file: path.to_owned(), source },
+    })
 }
 
 /// Whether a model may lie at a path: a folder, or a file that begins as GGUF files do.

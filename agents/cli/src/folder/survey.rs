@@ -6,12 +6,10 @@ use tensorlink_graph::transformer::{Checkpoint, Description, export};
 
 use super::ends::ends;
 use super::integers::MANIFEST;
-use super::small::Small;
+use super::small::{Small, there};
 use super::unfinished::Unfinished;
-use super::{
-    ChatTemplate, Floats, FolderError, INDEX, MAX_TOKENIZER, ModelFolder, SMALL, Stored, TextTokenizer, WEIGHTS,
-    described,
-};
+use super::vocabulary::WORDS;
+use super::{ChatTemplate, Floats, FolderError, INDEX, ModelFolder, SMALL, Stored, WEIGHTS, described, tokenizer_of};
 
 /// Most files of a folder that are named as not used.
 const MOST_NAMED: usize = 100;
@@ -32,20 +30,20 @@ impl Survey {
     /// all values of the weights. Goes on after what is wrong, as far as the rest can be understood without it.
     ///
     /// # Errors
-    /// [`FolderError::Read`] if it is no folder, [`FolderError::Quantised`] if it holds no floats.
+    /// [`FolderError::Nothing`] if nothing is there, [`FolderError::Read`] if it is no folder,
+    /// [`FolderError::Quantised`] if it holds no floats.
     pub fn of(path: &Path) -> Result<Self, FolderError> {
+        there(path)?;
         if path.join(MANIFEST).exists() {
             return Err(FolderError::Quantised(path.to_owned()));
         }
         let mut refused = Vec::new();
-        let Some(small) = kept(Small::of(path), &mut refused) else {
+        let Some(mut small) = kept(Small::of(path), &mut refused) else {
             return Ok(Self { folder: None, refused, ignored: Vec::new() });
         };
         let description = kept(described(&small), &mut refused);
-        let tokenizer = description.as_ref().and_then(|description| {
-            let read = small.required("tokenizer.json", MAX_TOKENIZER);
-            kept(read.and_then(|json| Ok(TextTokenizer::new(&json, description)?)), &mut refused)
-        });
+        let tokenizer =
+            description.as_ref().and_then(|description| kept(tokenizer_of(&mut small, description), &mut refused));
         if let Some(description) = &description {
             kept(ends(&small, description), &mut refused);
         }
@@ -59,7 +57,7 @@ impl Survey {
             refused.extend(floats.problems(description));
         }
         let ignored = match &small {
-            Small::Lying(folder) => not_read(folder, floats.as_ref())?,
+            Small::Lying { folder, made } => not_read(folder, floats.as_ref(), !made.is_empty())?,
             Small::Made { .. } => Vec::new(),
         };
         let folder = match (description, tokenizer, floats) {
@@ -86,8 +84,8 @@ impl Floats {
     }
 }
 
-/// Files and folders beside what is read.
-fn not_read(path: &Path, floats: Option<&Floats>) -> Result<Vec<String>, FolderError> {
+/// Files and folders beside what is read, a list of words among that.
+fn not_read(path: &Path, floats: Option<&Floats>, words: bool) -> Result<Vec<String>, FolderError> {
     let failed = |source| FolderError::Read { file: path.to_owned(), source };
     let mut names = Vec::new();
     for entry in std::fs::read_dir(path).map_err(failed)? {
@@ -96,7 +94,8 @@ fn not_read(path: &Path, floats: Option<&Floats>) -> Result<Vec<String>, FolderE
         let weights = floats.is_some_and(|floats| {
             floats.files.iter().any(|file| file.name == name) || (floats.index.is_some() && name == INDEX)
         });
-        if !small && !weights && names.len() < MOST_NAMED {
+        let read = small || weights || (words && name == WORDS);
+        if !read && names.len() < MOST_NAMED {
             names.push(name);
         }
     }

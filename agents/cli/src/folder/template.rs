@@ -144,7 +144,7 @@ impl ChatTemplate {
         let own = small.optional(TEMPLATE, MAX_TEMPLATE)?;
         let read = Self::read(config.as_deref(), own.as_deref());
         Ok(match small {
-            Small::Lying(_) => read?,
+            Small::Lying { .. } => read?,
             Small::Made { .. } => read.map_err(|error| error.at(KEY))?.map(|template| Self { file: KEY, ..template }),
         })
     }

@@ -1,7 +1,7 @@
 //! Text to tokens and back, by `tokenizer.json`.
 
 use serde_json::Value;
-use tensorlink_graph::transformer::{Description, Family};
+use tensorlink_graph::transformer::Description;
 use tokenizers::{Encoding, Tokenizer};
 
 use super::TokenizerError;
@@ -14,12 +14,13 @@ const BYTES_PER_TOKEN: usize = 256;
 pub struct TextTokenizer {
     tokenizer: Tokenizer,
     tokens: usize,
+    /// Tokens that were added to it and for which the model has no rows, as they are written.
+    beyond: Vec<String>,
     vocabulary: u32,
     context: u32,
 }
 
-/// A `tokenizer.json` without some tokens that were added: those for images, which every Gemma 3 has in its tokenizer,
-/// and for which those without images have no rows. A text that spells one out is a text.
+/// A `tokenizer.json` without some tokens that were added. A text that spells one out is a text.
 fn without(tokens: &[String], json: &[u8]) -> Result<Vec<u8>, TokenizerError> {
     let syntax = |error: serde_json::Error| TokenizerError::Syntax(error.to_string());
     let mut tokenizer: Value = serde_json::from_slice(json).map_err(syntax)?;
@@ -31,7 +32,9 @@ fn without(tokens: &[String], json: &[u8]) -> Result<Vec<u8>, TokenizerError> {
 }
 
 impl TextTokenizer {
-    /// Reads `tokenizer.json`, turns off its padding and truncation and checks that it fits the model.
+    /// Reads `tokenizer.json`, turns off its padding and truncation and checks that it fits the model. Tokens that were
+    /// added to it and that the model has no rows for are left out: it can neither read nor write them. Padding is
+    /// often added so, and every Gemma 3 has a token for images.
     ///
     /// # Errors
     /// [`TokenizerError::Syntax`], [`TokenizerError::Vocabulary`], [`TokenizerError::Special`].
@@ -39,13 +42,12 @@ impl TextTokenizer {
         let syntax = |error: tokenizers::Error| TokenizerError::Syntax(error.to_string());
         let mut tokenizer = Tokenizer::from_bytes(json).map_err(syntax)?;
         let vocabulary = description.architecture.vocabulary;
-        if description.architecture.family == Family::Gemma3 {
-            let added = tokenizer.get_added_tokens_decoder().into_iter();
-            let images: Vec<String> =
-                added.filter(|(token, _)| *token >= vocabulary).map(|(_, added)| added.content).collect();
-            if !images.is_empty() {
-                tokenizer = Tokenizer::from_bytes(without(&images, json)?).map_err(syntax)?;
-            }
+        let mut added: Vec<_> = tokenizer.get_added_tokens_decoder().into_iter().collect();
+        added.sort_unstable_by_key(|(token, _)| *token);
+        added.retain(|(token, _)| *token >= vocabulary);
+        let beyond: Vec<String> = added.into_iter().map(|(_, added)| added.content).collect();
+        if !beyond.is_empty() {
+            tokenizer = Tokenizer::from_bytes(without(&beyond, json)?).map_err(syntax)?;
         }
         tokenizer.with_padding(None);
         tokenizer.with_truncation(None).map_err(syntax)?;
@@ -59,7 +61,7 @@ impl TextTokenizer {
         if let Some(&token) = special.find(|token| tokenizer.id_to_token(**token).is_none()) {
             return Err(TokenizerError::Special { token });
         }
-        Ok(Self { tokenizer, tokens: known.len(), vocabulary, context: description.architecture.context })
+        Ok(Self { tokenizer, tokens: known.len(), beyond, vocabulary, context: description.architecture.context })
     }
 
     /// Tokens it knows; a model may have rows for more.
@@ -70,6 +72,11 @@ impl TextTokenizer {
     /// Whether it knows none; never so.
     pub const fn is_empty(&self) -> bool {
         self.tokens == 0
+    }
+
+    /// Tokens of its file that the model has no rows for, as they are written, in order of their numbers.
+    pub fn beyond(&self) -> &[String] {
+        &self.beyond
     }
 
     /// The tokens of a text, with the special tokens that the tokenizer puts around it: 1 to `context`.
@@ -107,6 +114,29 @@ impl TextTokenizer {
     /// [`TokenizerError::Text`].
     pub fn encode_all(&self, text: &str) -> Result<Vec<u32>, TokenizerError> {
         Ok(self.fast(text, false)?.get_ids().to_vec())
+    }
+
+    /// As [`encode`](Self::encode), for a text that a model is calibrated or measured on: cut to the context.
+    ///
+    /// # Errors
+    /// [`TokenizerError::Empty`], [`TokenizerError::Text`].
+    pub fn encode_within(&self, text: &str) -> Result<Vec<u32>, TokenizerError> {
+        self.counted(&self.encode_cut(text, self.context as usize)?)
+    }
+
+    /// As [`encode`](Self::encode), for a text of which so many tokens are read. Of one that is far longer, no more is
+    /// looked at than may become these.
+    ///
+    /// # Errors
+    /// [`TokenizerError::Empty`], [`TokenizerError::Text`].
+    pub fn encode_read(&self, text: &str, most: usize) -> Result<Vec<u32>, TokenizerError> {
+        let end = text.floor_char_boundary(BYTES_PER_TOKEN.saturating_mul(self.context as usize));
+        self.counted(&self.encode_cut(text.get(..end).unwrap_or_default(), most)?)
+    }
+
+    /// Most tokens of a text.
+    pub const fn context(&self) -> u32 {
+        self.context
     }
 
     /// As [`encode`](Self::encode), for a text that is learnt from: what is longer than so many tokens is cut, before

@@ -39,8 +39,16 @@ pub enum Makes {
 /// A text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Input {
-    /// As a person writes it. The model's tokenizer adds what the model expects around it.
+    /// As a person writes it. The model's tokenizer adds what the model expects around it, its default prompt among
+    /// that.
     Text(String),
+    /// The same after another prompt of the model's.
+    Prompted {
+        /// The name of the prompt.
+        prompt: String,
+        /// The text.
+        text: String,
+    },
     /// Token ids, taken as they are: nothing is added.
     Tokens(Vec<u32>),
 }
@@ -50,7 +58,7 @@ pub enum Input {
 pub struct Embedding {
     /// [`Makes::Vectors::dimensions`] finite elements.
     pub vector: Vec<f32>,
-    /// Tokens of the text, those added by the tokenizer among them.
+    /// Tokens that were read of the text, those added by the tokenizer among them.
     pub tokens: u32,
 }
 
@@ -167,6 +175,9 @@ pub enum BackendError {
         /// Why, for its sender.
         reason: String,
     },
+    /// A name of no prompt of the model: choose one of those that the words name.
+    #[error("{0}")]
+    Prompt(String),
     /// A token id that the model does not know: use the model's own tokenizer.
     #[error("input {index} holds token {token}, this model knows tokens below {vocabulary}")]
     UnknownToken {

@@ -197,6 +197,7 @@ impl ApiError {
                 "Input {index} holds the token id {token}; this model's ids are below {vocabulary}. Use its own tokenizer."
             ))
             .at(field),
+            BackendError::Prompt(reason) => Self::invalid(format!("prompt_name: {reason}.")).at("prompt_name"),
             BackendError::Refused { index, reason } => Self::invalid(format!("Input {index}: {reason}.")).at(field),
             BackendError::Busy { retry_after } => Self::overloaded(*retry_after),
             BackendError::Stopped => Self::stopped(),

@@ -5,8 +5,8 @@ use tensorlink_graph::transformer::{Architecture, Output, Plan, StageRunner, tok
 
 use super::local::{EmbedError, Embedder, TokenizeError};
 
-/// Makes token ids of a text, with what the model expects around it, never cut short.
-pub type Tokenize = Box<dyn Fn(&str) -> Result<Vec<u32>, TokenizeError> + Send>;
+/// Makes token ids of a text, after the prompt of a name or the default one, with what the model expects around it.
+pub type Tokenize = Box<dyn Fn(&str, Option<&str>) -> Result<Vec<u32>, TokenizeError> + Send>;
 
 /// A model whose stages, in order, cover all of its layers.
 pub struct Exact<E: Engine> {
@@ -56,7 +56,7 @@ impl<E: Engine> Embedder for Exact<E> {
         Ok(x.to_f64().into_iter().map(|value| value as f32).collect())
     }
 
-    fn tokenize(&self, text: &str) -> Result<Vec<u32>, TokenizeError> {
-        (self.tokenize)(text)
+    fn tokenize(&self, text: &str, prompt: Option<&str>) -> Result<Vec<u32>, TokenizeError> {
+        (self.tokenize)(text, prompt)
     }
 }

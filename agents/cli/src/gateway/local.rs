@@ -27,6 +27,9 @@ pub enum TokenizeError {
     /// More tokens than the model takes.
     #[error("the text has {0} tokens")]
     TooLong(usize),
+    /// A name of no prompt of the model; the words are for its sender.
+    #[error("{0}")]
+    Prompt(String),
     /// No text for this model; the words are for its sender and say what to do.
     #[error("{0}")]
     Refused(String),
@@ -43,11 +46,12 @@ pub trait Embedder {
     /// Whatever stops the computation.
     fn embed(&self, ids: &[u32]) -> Result<Vec<f32>, EmbedError>;
 
-    /// Token ids of a text, never cut short, with what the model expects around it.
+    /// Token ids that are read of a text, with what the model expects around it: after the prompt of this name, or
+    /// after the default one of the model.
     ///
     /// # Errors
     /// [`TokenizeError`]. Ids beyond the context or the vocabulary may be given; they are refused here.
-    fn tokenize(&self, text: &str) -> Result<Vec<u32>, TokenizeError>;
+    fn tokenize(&self, text: &str, prompt: Option<&str>) -> Result<Vec<u32>, TokenizeError>;
 }
 
 /// Why the models could not be started.
@@ -221,7 +225,7 @@ fn compute<E: Embedder>(
         if reply.is_closed() {
             return None;
         }
-        match ids(model, |text| embedder.tokenize(text), (index, input)) {
+        match ids(model, |text, prompt| embedder.tokenize(text, prompt), (index, input)) {
             Ok(ids) => texts.push(ids),
             Err(error) => return Some(Err(error)),
         }
@@ -242,12 +246,13 @@ fn compute<E: Embedder>(
 /// The token ids of a text, all of them the model's.
 pub(super) fn ids(
     model: &Model,
-    tokenize: impl Fn(&str) -> Result<Vec<u32>, TokenizeError>,
+    tokenize: impl Fn(&str, Option<&str>) -> Result<Vec<u32>, TokenizeError>,
     (index, input): (usize, Input),
 ) -> Result<Vec<u32>, BackendError> {
     let ids = match input {
         Input::Tokens(ids) => Ok(ids),
-        Input::Text(text) => tokenize(&text),
+        Input::Text(text) => tokenize(&text, None),
+        Input::Prompted { prompt, text } => tokenize(&text, Some(&prompt)),
     };
     known(model, index, ids)
 }
@@ -261,6 +266,7 @@ pub(super) fn known(
     let (context, vocabulary) = (model.context, model.vocabulary);
     let ids = ids.map_err(|error| match error {
         TokenizeError::TooLong(tokens) => BackendError::TooLong { index, tokens, context },
+        TokenizeError::Prompt(reason) => BackendError::Prompt(reason),
         TokenizeError::Refused(reason) => BackendError::Refused { index, reason },
         TokenizeError::Failed(error) => failed("tokenizer", &*error),
     })?;

@@ -17,6 +17,8 @@ pub(super) struct Listed {
     object: &'static str,
     created: u64,
     owned_by: &'static str,
+    /// Most tokens of a text and its continuation; so named by vLLM, whose clients look for it.
+    max_model_len: u32,
 }
 
 #[derive(Serialize)]
@@ -31,7 +33,13 @@ pub(super) struct Health {
 }
 
 fn listed(model: &Model) -> Listed {
-    Listed { id: model.id.clone(), object: "model", created: model.created, owned_by: "tensorlink" }
+    Listed {
+        id: model.id.clone(),
+        object: "model",
+        created: model.created,
+        owned_by: "tensorlink",
+        max_model_len: model.context,
+    }
 }
 
 /// All models.

@@ -19,10 +19,10 @@ const CONVERSATIONS: usize = 6;
 /// # Errors
 /// A text that the tokenizer cannot read.
 pub(super) fn ours(folder: &ModelFolder) -> Result<Vec<Vec<u32>>> {
-    let (tokenizer, context) = (folder.tokenizer(), folder.architecture().context as usize);
+    let tokenizer = folder.tokenizer();
     let mut known = encode(folder, SENTENCES)?;
     for passage in PASSAGES.lines() {
-        known.push(tokenizer.encode_cut(passage, context)?);
+        known.push(tokenizer.encode_within(passage)?);
     }
     // A template that cannot be read, or refuses this, is no reason not to serve what needs none.
     if let Ok(Some(template)) = folder.chat_template() {

@@ -38,7 +38,7 @@ pub struct Prepared {
 /// How a folder of floats is put into integers.
 #[derive(clap::Args, Clone, Default, Debug)]
 pub struct Quantising {
-    /// Texts to calibrate on, one a line [default: the folder's own, or ours].
+    /// Texts to calibrate on, one a line, each cut to the context [default: the folder's own, or ours].
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
     /// Bits of activations by weights: fast (8 by 8), standard (16 by 8), reference (16 by 16) [default: standard].
@@ -123,7 +123,7 @@ fn quantised(
 /// Reads a folder's weights and quantises them, calibrated on texts: one a line, empty lines ignored.
 ///
 /// # Errors
-/// Weights that are not the configuration's, a text that the tokenizer or the context refuses, no text at all.
+/// Weights that are not the configuration's, a text that the tokenizer refuses, no text at all.
 pub fn prepare(folder: &ModelFolder, texts: &str, device: Device) -> Result<Prepared> {
     prepare_on(folder, &encode(folder, texts)?, Setting::default(), device)
 }

@@ -55,8 +55,8 @@ pub fn held_out(folder: &ModelFolder, known: &[Vec<u32>]) -> Result<Vec<Vec<u32>
     let mut candidates: Vec<Vec<u32>> = own.map(|(_, text)| text).collect();
     let mut longer = Vec::new();
     if candidates.is_empty() {
-        // A tokenizer of other characters than ours, or a short context, refuses some.
-        candidates = SENTENCES.lines().filter_map(|text| folder.tokenizer().encode(text).ok()).collect();
+        // A tokenizer of other characters than ours refuses some.
+        candidates = SENTENCES.lines().filter_map(|text| folder.tokenizer().encode_within(text).ok()).collect();
         if matches!(folder.architecture().output, Output::Logits { .. }) {
             longer = passages(folder.tokenizer(), PASSAGES).unwrap_or_default();
         }
@@ -68,8 +68,9 @@ pub fn held_out(folder: &ModelFolder, known: &[Vec<u32>]) -> Result<Vec<Vec<u32>
         more
     };
     // What follows a text's only token is not known.
-    let unseen = candidates.into_iter().filter(|text| text.len() > 1 && !known.contains(text));
-    Ok(unseen.take_while(enough).chain(longer).collect())
+    let unseen = |text: &Vec<u32>| text.len() > 1 && !known.contains(text);
+    let candidates = candidates.into_iter().filter(unseen).take_while(enough);
+    Ok(candidates.chain(longer.into_iter().filter(unseen)).collect())
 }
 
 const fn is_held_out(at: usize) -> bool {
@@ -79,17 +80,17 @@ const fn is_held_out(at: usize) -> bool {
 /// Token numbers of the texts that a folder brings along.
 fn own(folder: &ModelFolder) -> Result<Option<Vec<Vec<u32>>>> {
     let Some(own) = folder.calibration()? else { return Ok(None) };
-    let encoded = own.iter().map(|text| folder.tokenizer().encode(text)).collect::<Result<Vec<_>, _>>();
+    let encoded = own.iter().map(|text| folder.tokenizer().encode_within(text)).collect::<Result<Vec<_>, _>>();
     Ok(Some(encoded.context("calibration.json")?))
 }
 
-/// Token numbers of texts, one a line.
+/// Token numbers of texts, one a line, each cut to the context.
 ///
 /// # Errors
-/// A line that the tokenizer or the context refuses; no line.
+/// A line that the tokenizer refuses; no line.
 pub fn encode(folder: &ModelFolder, texts: &str) -> Result<Vec<Vec<u32>>> {
     let lines = texts.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
-    let encode = |(line, number)| folder.tokenizer().encode(line).with_context(|| format!("line {number}"));
+    let encode = |(line, number)| folder.tokenizer().encode_within(line).with_context(|| format!("line {number}"));
     let encoded = lines.map(encode).collect::<Result<Vec<_>>>()?;
     ensure!(!encoded.is_empty(), "no text: give a file with one text a line");
     Ok(encoded)
@@ -113,7 +114,8 @@ mod tests {
         let (first, rest) = ours.split_first().unwrap();
         assert!(!held_out(&folder, std::slice::from_ref(first)).unwrap().contains(first) && !rest.is_empty());
         let tokens: usize = ours.iter().map(Vec::len).sum();
-        assert!(tokens < ENOUGH + 32, "{tokens}");
+        let of_passages = PASSAGES * folder.architecture().context as usize;
+        assert!(tokens < ENOUGH + 32 + of_passages, "{tokens}");
     }
 
     #[test]
@@ -126,6 +128,22 @@ mod tests {
         assert_eq!(held_out(&folder, &known).unwrap(), ["ba\n"].map(encode));
         // A file is calibrated on in their place: the folder's own are as unseen as before.
         assert_eq!(held_out(&folder, &[encode("ab")]).unwrap(), ["ba\n"].map(encode));
+    }
+
+    #[test]
+    fn texts_are_cut_to_a_context_that_is_shorter_than_some_of_ours() {
+        let model = Folder::new(Family::Llama);
+        let context = 10;
+        assert_eq!(model.config["max_position_embeddings"], context);
+        let folder = written(&model);
+        let folder = ModelFolder::open(folder.path()).unwrap();
+        let line = ["the cat sat"; 5].join(" ");
+        for texts in [known(&folder, None).unwrap(), encode(&folder, &line).unwrap()] {
+            assert_eq!(texts.iter().map(Vec::len).max(), Some(context));
+        }
+        // Passages are measured on, cut as well.
+        let held_out = held_out(&folder, &[]).unwrap();
+        assert!(held_out.len() >= PASSAGES && held_out.iter().all(|text| text.len() <= context));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::folder::{Folder, make};
 use super::nodes::Started;
 use super::state::{GATEWAY, Gateway};
 use super::{UpArgs, programs};
-use crate::folder::ModelFolder;
+use crate::folder::{ModelFolder, there};
 
 /// It answers within: a large model has to be put into integers first.
 const START: Duration = Duration::from_secs(600);
@@ -22,7 +22,7 @@ const START: Duration = Duration::from_secs(600);
 /// said no.
 pub(super) fn wanted(args: &UpArgs) -> Result<Option<Gateway>> {
     let model = match &args.model {
-        Some(model) => model.canonicalize().with_context(|| format!("cannot open {}", model.display()))?,
+        Some(model) => there(model)?,
         None if args.no_gateway => return Ok(None),
         None => match programs::model() {
             Some(model) => model,

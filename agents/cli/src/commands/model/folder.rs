@@ -23,6 +23,8 @@ pub(super) struct Shown {
     dtypes: Vec<String>,
     idle_tensors: Vec<String>,
     tokenizer_tokens: usize,
+    /// Tokens of its file that the model has no rows for.
+    tokens_beyond: Vec<String>,
     /// In which its integers are, or would be unless another is asked for.
     setting: Setting,
     integer_bytes: u64,
@@ -79,6 +81,7 @@ pub(super) fn show(folder: &ModelFolder, stages: u16) -> Result<Shown> {
         idle_tensors,
         quantised,
         tokenizer_tokens: folder.tokenizer().len(),
+        tokens_beyond: folder.tokenizer().beyond().to_vec(),
         setting,
         integer_bytes: memory::stage_bytes(a, setting, &(0..a.layers)),
         stages: memory::cut(a, stages)?.into_iter().map(stage).collect(),
@@ -116,6 +119,9 @@ pub(super) fn rows(shown: &Shown) -> Vec<(&'static str, String)> {
         ),
         ("in integers", format!("{} in the setting {}", mib(shown.integer_bytes), shown.setting)),
     ];
+    if !shown.tokens_beyond.is_empty() {
+        rows.push(("no rows for", format!("{}: neither read nor written", shown.tokens_beyond.join(", "))));
+    }
     if let Some(local) = &a.local {
         rows.push(("window", format!("{} tokens in all but every {}th layer", local.window, local.period)));
     }

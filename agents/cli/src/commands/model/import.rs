@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::folder::{Shown, rows, show};
 use crate::config::Config;
-use crate::folder::{Survey, may_be_model, vacant};
+use crate::folder::{Survey, may_be_model, there, vacant};
 use crate::output;
 
 #[derive(Serialize)]
@@ -28,7 +28,7 @@ pub(super) fn import(config: &Config, source: &Path, out: Option<&Path>, stages:
              config.json"
         );
     }
-    ensure!(source.exists(), "there is no folder {name}: download the model first, with `hf download` or git");
+    there(source)?;
     eprintln!("reading all of {name} ...");
     let Survey { folder, refused, ignored } = Survey::of(source)?;
     let model = folder.as_ref().map(|folder| show(folder, stages)).transpose()?;

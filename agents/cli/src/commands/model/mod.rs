@@ -33,10 +33,10 @@ pub async fn run(config: &Config, command: ModelCommand, shutdown: CancellationT
 
 fn inspect(config: &Config, model: &Path, data: Option<&Path>, stages: u16) -> Result<()> {
     match data {
-        None if may_be_model(model) => folder::inspect(config, model, stages),
+        // What is not there is refused as it is where models are served.
+        None if may_be_model(model) || !model.exists() => folder::inspect(config, model, stages),
         Some(_) if may_be_model(model) => bail!("{} holds a trained model; leave out --data", model.display()),
         Some(data) => file::inspect(config, model, data, stages),
-        None if !model.exists() => bail!("{} does not exist", model.display()),
         None => bail!("{} is a model file; name its training data with --data", model.display()),
     }
 }

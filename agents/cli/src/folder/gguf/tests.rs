@@ -276,7 +276,7 @@ fn what_is_no_model_is_refused_with_its_path() {
     }
     assert!(!may_be_model(&path.with_file_name("none")));
     let none = ModelFolder::open(Path::new("/nowhere")).unwrap_err();
-    assert!(none.to_string().contains("or a .gguf file"), "{none}");
+    assert!(none.to_string().contains("or .gguf files"), "{none}");
     let mut wrong = of(Family::Llama);
     wrong.tensor("blk.0.ffn_up.weight").unwrap().shape.reverse();
     let text = refused(&wrong.bytes()).to_string();

@@ -129,5 +129,5 @@ fn neither_files_nor_integers_are_surveyed() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("quantized.json"), "{}").unwrap();
     assert!(matches!(Survey::of(dir.path()), Err(FolderError::Quantised(_))));
-    assert!(matches!(Survey::of(&dir.path().join("none")), Err(FolderError::Read { .. })));
+    assert!(matches!(Survey::of(&dir.path().join("none")), Err(FolderError::Nothing(_))));
 }

@@ -74,11 +74,13 @@ impl Language for HfTokenizer {
 pub fn refusal(error: TokenizerError) -> TokenizeError {
     match error {
         TokenizerError::Context { tokens, .. } => TokenizeError::TooLong(tokens),
+        error @ TokenizerError::Prompt(_) => TokenizeError::Prompt(error.to_string()),
         TokenizerError::Empty
         | TokenizerError::Bytes { .. }
         | TokenizerError::Character(_)
         | TokenizerError::Text(_) => TokenizeError::Refused(error.to_string()),
         TokenizerError::Syntax(_)
+        | TokenizerError::Words(_)
         | TokenizerError::Gguf(_)
         | TokenizerError::Vocabulary { .. }
         | TokenizerError::Special { .. }

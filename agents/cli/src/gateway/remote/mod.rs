@@ -30,8 +30,8 @@ const AT_ONCE: usize = 8;
 /// For workers to sign for texts that end with the process.
 const LAST: Duration = Duration::from_secs(20);
 
-/// Makes token ids of a text, with what the model expects around it, never cut short.
-pub type Tokenize = Arc<dyn Fn(&str) -> Result<Vec<u32>, TokenizeError> + Send + Sync>;
+/// Makes token ids of a text, after the prompt of a name or the default one, with what the model expects around it.
+pub type Tokenize = Arc<dyn Fn(&str, Option<&str>) -> Result<Vec<u32>, TokenizeError> + Send + Sync>;
 
 /// What a model makes of texts, and how it reads them.
 pub enum Words {

@@ -15,7 +15,7 @@ async fn models_are_listed_and_found() {
     local.add(model("makers/words-2"), Words::default(), 1).unwrap();
     let server = start(std::sync::Arc::new(local), limits()).await;
     let list: Value = server.get("/v1/models").send().await.unwrap().json().await.unwrap();
-    let one = |id: &str| json!({"id": id, "object": "model", "created": 1_700_000_000u64, "owned_by": "tensorlink"});
+    let one = |id: &str| json!({"id": id, "object": "model", "created": 1_700_000_000u64, "owned_by": "tensorlink", "max_model_len": 16});
     assert_eq!(list, json!({"object": "list", "data": [one("words"), one("makers/words-2")]}));
     for path in ["words", "makers/words-2", "makers%2Fwords-2"] {
         let found: Value = server.get(&format!("/v1/models/{path}")).send().await.unwrap().json().await.unwrap();
@@ -60,6 +60,19 @@ fn item(index: usize, ids: &[u32]) -> Value {
     // As text, because a JSON value would widen the floats.
     let embedding: Value = serde_json::from_str(&serde_json::to_string(&vector(ids)).unwrap()).unwrap();
     json!({"object": "embedding", "index": index, "embedding": embedding})
+}
+
+#[tokio::test]
+async fn a_prompt_stands_before_texts_by_its_name() {
+    let server = words().await;
+    let ask = |input: Value, name: &str| server.post(&json!({"model": MODEL, "input": input, "prompt_name": name}));
+    let answer: Value = ask(json!(["night"]), "query").send().await.unwrap().json().await.unwrap();
+    let due = [token("query:"), token("night")];
+    assert_eq!((&answer["data"][0], &answer["usage"]["prompt_tokens"]), (&item(0, &due), &json!(2)));
+    for (input, name, told) in [(json!("night"), "passage", "query"), (json!([1, 2]), "query", "token ids")] {
+        let message = refused(ask(input, name).send().await.unwrap(), 400, INVALID, Some("prompt_name"), None).await;
+        assert!(message.contains(told), "{message}");
+    }
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ const SIZE: Dimensions =
 fn quantized(architecture: Architecture) -> Quantized {
     let weights = random::weights(&architecture, 5).unwrap();
     let float = FloatModel::new(&architecture, &weights, Device::Cpu, Precision::F32).unwrap();
-    let texts = [letters("exact").unwrap(), letters("other").unwrap()];
+    let texts = [letters("exact", None).unwrap(), letters("other", None).unwrap()];
     let largest = calibrate(&float, texts.iter().map(Vec::as_slice)).unwrap();
     Quantized::new(architecture, Setting::default(), &weights, &largest).unwrap()
 }
@@ -30,14 +30,14 @@ fn stage(model: &Quantized, layers: std::ops::Range<u32>) -> StageRunner<TorchEn
     StageRunner::new(TorchEngine::new(Device::Cpu).unwrap(), plan, &constants).unwrap()
 }
 
-fn letters(text: &str) -> Result<Vec<u32>, TokenizeError> {
+fn letters(text: &str, _: Option<&str>) -> Result<Vec<u32>, TokenizeError> {
     Ok(text.bytes().map(|byte| u32::from(byte) % SIZE.vocabulary).collect())
 }
 
 #[tokio::test]
 async fn an_exact_model_in_two_stages_answers_with_its_own_vectors() {
     let model = quantized(random::bert(SIZE));
-    let whole = stage(&model, 0..3).run(&tokens(&letters("exact").unwrap()).unwrap()).unwrap();
+    let whole = stage(&model, 0..3).run(&tokens(&letters("exact", None).unwrap()).unwrap()).unwrap();
     let expected: Vec<f32> = whole.to_f64().into_iter().map(|value| value as f32).collect();
 
     let exact = Exact::new(vec![stage(&model, 0..1), stage(&model, 1..3)], Box::new(letters)).unwrap();

@@ -82,7 +82,11 @@ impl Embedder for Words {
         }
     }
 
-    fn tokenize(&self, text: &str) -> Result<Vec<u32>, TokenizeError> {
+    fn tokenize(&self, text: &str, prompt: Option<&str>) -> Result<Vec<u32>, TokenizeError> {
+        if prompt.is_some_and(|prompt| prompt != "query") {
+            return Err(TokenizeError::Prompt("the model has no such prompt, but query".into()));
+        }
+        let text = if prompt.is_some() { &format!("query: {text}") } else { text };
         if text == "!refuse" {
             return Err(TokenizeError::Refused("send another text".into()));
         }
