@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tensorlink_node::price::Prices;
 
 use bytes::Bytes;
 use cid::Cid;
@@ -15,7 +16,7 @@ use tensorlink_store::{Content, Embedded};
 use tensorlink_types::abi::{JobTerms, Offer};
 use tensorlink_types::{Address, JobId, Lane, U256};
 use tensorlink_worker::record::LaneLog;
-use tensorlink_worker::{Context, Worker, WorkerConfig};
+use tensorlink_worker::{Context, Limits, Worker, WorkerConfig};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::serving::world::{Hasty, until};
@@ -110,7 +111,13 @@ impl World {
         let ports = support::ports(KEY, self.chain.clone(), Arc::default(), self.hub.clone(), self.records.path());
         let context = Arc::new(Context {
             ports: Ports { store: store.clone(), clock: Arc::new(Hasty), ..ports },
-            config: WorkerConfig { memory: LIMIT, max_lanes: 1, price_per_gmac: 1, max_stake: 100, credit: None },
+            config: WorkerConfig {
+                memory: LIMIT,
+                max_lanes: 1,
+                prices: Prices { sno: 1, eth: None },
+                limits: Limits { stake: 100, ..Limits::NONE },
+                credit: None,
+            },
             engine: Arc::new(|| Ok(Reference)),
             roster: Arc::new(Roster::new(worker())),
             stream_router: Default::default(),
@@ -138,7 +145,7 @@ impl World {
             ..JobTerms::default()
         };
         let expires = Default::default();
-        let offer = Offer { job, stage: 0, replica: 0, worker: worker(), pricePerInterval: 1, expires };
+        let offer = Offer { job, worker: worker(), pricePerInterval: 1, expires, ..Offer::default() };
         self.chain.with(|ledger| {
             let view = ledger.lanes[&lane(0)];
             ledger.lanes.insert(lane_of(job), view);
