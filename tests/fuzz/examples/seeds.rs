@@ -132,7 +132,7 @@ fn messages() -> Vec<Seed> {
     let requests = [
         Request::Quote(LANE),
         Request::Interval(id),
-        Request::Output { claim: id, step: 12, operator: 300 },
+        Request::Output { claim: id, step: 12, operator: 300, from: 1 << 26 },
         Request::Advance(advance),
         Request::Pay { voucher, signature: vec![27; 65] },
         Request::Receipts { lane: LANE, epoch: 1 },
