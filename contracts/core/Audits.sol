@@ -11,11 +11,17 @@ import {ICheckpoints} from "../interfaces/ICheckpoints.sol";
 import {IDisputes} from "../interfaces/IDisputes.sol";
 import {IJobs} from "../interfaces/IJobs.sol";
 import {IStaking} from "../interfaces/IStaking.sol";
+import {Circle} from "../libraries/Circle.sol";
 import {Merkle} from "../libraries/Merkle.sol";
 import {ParameterBounds} from "../libraries/ParameterBounds.sol";
 import {AuditAnswer, AuditedClaim} from "../types/Audit.sol";
 import {Parameters} from "../types/Parameters.sol";
 import {Claim, JobKind, StepStatement} from "../types/Types.sol";
+import {Channels} from "./Channels.sol";
+import {Checkpoints} from "./Checkpoints.sol";
+import {Disputes} from "./Disputes.sol";
+import {Jobs} from "./Jobs.sol";
+import {Staking} from "./Staking.sol";
 
 /// @title Audits
 /// @notice See `IAudits`.
@@ -47,6 +53,7 @@ contract Audits is IAudits, ReentrancyGuardTransient {
 
     mapping(bytes32 claimId => mapping(address auditor => Audit audit)) private _audits;
 
+    /// @dev The last contract of a deployment: it looks whether the circle is closed.
     constructor(
         IStaking staking,
         IJobs jobs,
@@ -65,11 +72,19 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         _AUDITS_PER_CLAIM_BPS = p.auditsPerClaimBps;
         _PENALTY = uint256(p.validatorCollateral) * p.auditPenaltyBps / ParameterBounds.WHOLE_BPS;
         _DISPUTE_CLOCK = p.disputeClock;
+        Circle.check(
+            Staking(address(staking)),
+            Jobs(address(jobs)),
+            Checkpoints(address(checkpoints)),
+            Channels(address(channels)),
+            Disputes(address(disputes)),
+            address(this)
+        );
     }
 
     /// @inheritdoc IAudits
     function commit(AuditedClaim calldata audited, bytes32 sealedAnswer) external {
-        (bytes32 claimId, IJobs.Job memory job) = _known(audited);
+        (bytes32 claimId, IJobs.Audited memory job) = _known(audited);
         // INVARIANT: nobody answers once an answer can have been seen.
         _checkTime(audited, job, 0, 1);
         // INVARIANT: nobody is paid for what is decided.
@@ -86,7 +101,7 @@ contract Audits is IAudits, ReentrancyGuardTransient {
 
     /// @inheritdoc IAudits
     function reveal(AuditedClaim calldata audited, AuditAnswer calldata answer, bytes32 salt) external {
-        (bytes32 claimId, IJobs.Job memory job) = _known(audited);
+        (bytes32 claimId, IJobs.Audited memory job) = _known(audited);
         // INVARIANT: an answer that nobody can be accused for agrees with the worker's (P-32).
         if (job.kind == JobKind.Serving) revert WrongStatement();
         _reveal(audited, claimId, job, answer, salt);
@@ -99,7 +114,7 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         bytes calldata signature,
         bytes32 salt
     ) external {
-        (bytes32 claimId, IJobs.Job memory job) = _known(audited);
+        (bytes32 claimId, IJobs.Audited memory job) = _known(audited);
         _checkStatement(claimId, audited.claim, job, statement, signature);
         _reveal(audited, claimId, job, _answerOf(statement), salt);
     }
@@ -109,7 +124,7 @@ contract Audits is IAudits, ReentrancyGuardTransient {
     function _reveal(
         AuditedClaim calldata audited,
         bytes32 claimId,
-        IJobs.Job memory job,
+        IJobs.Audited memory job,
         AuditAnswer memory answer,
         bytes32 salt
     ) private {
@@ -135,7 +150,7 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         StepStatement calldata statement,
         bytes calldata signature
     ) external {
-        (bytes32 claimId, IJobs.Job memory job) = _known(audited);
+        (bytes32 claimId, IJobs.Audited memory job) = _known(audited);
         // INVARIANT: a worker that can be made to say nothing more accuses nobody (P-32).
         if (job.kind == JobKind.Serving) revert WrongStatement();
         _checkTime(audited, job, 1, 3);
@@ -156,7 +171,7 @@ contract Audits is IAudits, ReentrancyGuardTransient {
     function _checkStatement(
         bytes32 claimId,
         Claim calldata claim,
-        IJobs.Job memory job,
+        IJobs.Audited memory job,
         StepStatement calldata statement,
         bytes calldata signature
     ) private view {
@@ -217,9 +232,10 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         if (seed == 0) revert NoSeed(period);
         // A share of 2^128.
         uint256 ticket = uint256(keccak256(abi.encode(seed, claimId, auditor))) >> 128;
-        // INVARIANT: who makes and unmakes validators once the seed is known draws nobody anew: the more there are, the
-        // fewer of the same are drawn.
-        return ticket * ParameterBounds.WHOLE_BPS * STAKING.validatorCount() < _AUDITS_PER_CLAIM_BPS << 128;
+        // INVARIANT: who makes and unmakes validators once the claim is fixed draws nobody anew, and pushes nobody out:
+        // they share the draw with those who were validators before it.
+        uint256 count = STAKING.validatorCountBefore(fixedAt);
+        return ticket * ParameterBounds.WHOLE_BPS * count < _AUDITS_PER_CLAIM_BPS << 128;
     }
 
     /// @inheritdoc IAudits
@@ -228,9 +244,9 @@ contract Audits is IAudits, ReentrancyGuardTransient {
     }
 
     /// @dev Id of a claim that is fixed, and its job.
-    function _known(AuditedClaim calldata audited) private view returns (bytes32 claimId, IJobs.Job memory job) {
+    function _known(AuditedClaim calldata audited) private view returns (bytes32 claimId, IJobs.Audited memory job) {
         Claim calldata claim = audited.claim;
-        job = JOBS.jobOf(claim.job);
+        job = JOBS.auditedOf(claim.job);
         claimId = CHECKPOINTS.claimId(claim);
         bool known;
         if (job.kind == JobKind.Serving) {
@@ -251,19 +267,22 @@ contract Audits is IAudits, ReentrancyGuardTransient {
 
     /// @dev Seconds from when a claim is fixed until the `n`-th quarter is over. None is longer than the clock of a
     /// challenge: so long a worker that is challenged at once need not say anything.
-    function _after(IJobs.Job memory job, uint256 n) private view returns (uint256) {
+    function _after(IJobs.Audited memory job, uint256 n) private view returns (uint256) {
         uint256 longest = 4 * _DISPUTE_CLOCK;
         return n * (job.challengeWindow < longest ? job.challengeWindow : longest) / 4;
     }
 
     /// @dev INVARIANT: moves are made in their quarters of the window, after the `from`-th and until the `to`-th
     /// is over.
-    function _checkTime(AuditedClaim calldata audited, IJobs.Job memory job, uint256 from, uint256 to) private view {
+    function _checkTime(AuditedClaim calldata audited, IJobs.Audited memory job, uint256 from, uint256 to)
+        private
+        view
+    {
         (uint256 start, uint256 end) = (audited.fixedAt + _after(job, from), audited.fixedAt + _after(job, to));
         if (block.timestamp < start || block.timestamp >= end) revert OutOfTime(start, end);
     }
 
-    function _checkNotVoid(Claim calldata claim, IJobs.Job memory job) private view {
+    function _checkNotVoid(Claim calldata claim, IJobs.Audited memory job) private view {
         bool void = job.kind == JobKind.Serving
             ? job.state == IJobs.State.Settled || JOBS.isConvicted(claim.job, claim.stage, claim.replica)
             : DISPUTES.isConvicted(claim.job, claim.stage, claim.replica, claim.interval);

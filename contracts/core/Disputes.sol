@@ -441,8 +441,9 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         (c.claimId, c.worker) = (claimId, JOBS.workerOf(job, stage, replica));
         Finding memory finding;
         (finding.auditor, finding.fault) = (demander, Fault.Withholding);
-        _emitConvicted(c, finding);
-        _slash(Lane({job: job, stage: stage, replica: replica, interval: 0}), demander);
+        Lane memory lane = Lane({job: job, stage: stage, replica: replica, interval: 0});
+        _emitConvicted(c, lane, finding);
+        _slash(lane, demander);
     }
 
     function _convict(Case memory c, Claim memory claim, Finding memory f) private {
@@ -450,15 +451,26 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
     }
 
     function _convict(Case memory c, Lane memory l, Finding memory f) private {
-        _emitConvicted(c, f);
+        _emitConvicted(c, l, f);
         // A receipt has no record that could become final.
         if (c.kind == JobKind.Training) CHECKPOINTS.voidFrom(l.job, l.stage, l.replica, l.interval);
         _slash(l, f.auditor);
     }
 
-    function _emitConvicted(Case memory c, Finding memory f) private {
+    function _emitConvicted(Case memory c, Lane memory l, Finding memory f) private {
         emit Convicted(
-            c.claimId, c.worker, f.auditor, f.fault, f.step, f.operatorIndex, f.element, f.claimed, f.recomputed
+            l.job,
+            c.worker,
+            f.auditor,
+            l.stage,
+            l.replica,
+            c.claimId,
+            f.fault,
+            f.step,
+            f.operatorIndex,
+            f.element,
+            f.claimed,
+            f.recomputed
         );
     }
 

@@ -34,7 +34,7 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
     }
 
     bytes32 private constant _OFFER_TYPEHASH = keccak256(
-        "Offer(uint64 job,uint16 stage,uint16 replica,address worker,uint128 pricePerInterval,uint40 expires)"
+        "Offer(uint64 job,bytes32 terms,uint16 stage,uint16 replica,address worker,uint128 pricePerInterval,uint40 expires)"
     );
 
     /// @notice The token of stake, and of payment where it is not ETH.
@@ -52,6 +52,7 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
 
     uint32 private immutable _MIN_CHALLENGE_WINDOW;
     uint32 private immutable _MAX_CHALLENGE_WINDOW;
+    uint128 private immutable _MIN_STAKE;
     uint32 private immutable _MIN_STAKE_INTERVALS;
     uint32 private immutable _AUDITS_PER_CLAIM_BPS;
     uint16 private immutable _AUDIT_FEE_BPS;
@@ -82,6 +83,7 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
         Parameters memory p = staking.parameters();
         _MIN_CHALLENGE_WINDOW = p.minChallengeWindow;
         _MAX_CHALLENGE_WINDOW = p.maxChallengeWindow;
+        _MIN_STAKE = p.disputeBond;
         _MIN_STAKE_INTERVALS = p.minStakeIntervals;
         _AUDITS_PER_CLAIM_BPS = p.auditsPerClaimBps;
         _AUDIT_FEE_BPS = p.auditFeeBps;
@@ -91,7 +93,7 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
 
     /// @inheritdoc IJobs
     function post(JobTerms calldata terms, uint256 deposit) external payable nonReentrant returns (uint64 job) {
-        TermsBounds.check(terms, address(SNO), _MIN_CHALLENGE_WINDOW, _MAX_CHALLENGE_WINDOW);
+        TermsBounds.check(terms, address(SNO), _MIN_CHALLENGE_WINDOW, _MAX_CHALLENGE_WINDOW, _MIN_STAKE);
         // INVARIANT: the escrow is what was declared, to the wei (P-1).
         if (deposit == 0 || deposit > type(uint128).max) revert InvalidTerms("deposit");
         uint256 value = terms.token == address(0) ? deposit : 0;
@@ -103,7 +105,7 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
             user: msg.sender,
             state: State.Posted,
             kind: terms.kind,
-            startedAt: 0,
+            activeAt: 0,
             deadline: 0,
             escrow: deposit.toUint128(),
             auditBudget: 0,
@@ -117,7 +119,9 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
             challengeWindow: terms.challengeWindow,
             workerStake: terms.workerStake,
             firstStep: terms.firstStep,
-            jobKey: jobKey
+            startedAt: 0,
+            jobKey: jobKey,
+            terms: keccak256(abi.encode(msg.sender, terms))
         });
         _put(_programs[job], terms.programs);
         _put(_initialStates[job], terms.initialStates);
@@ -154,7 +158,7 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
         address[] memory workers = new address[](lanes);
         uint256 perInterval = 0;
         for (uint256 i = 0; i < lanes; ++i) {
-            _checkOffer(job, i, record.stages, offers[i], signatures[i]);
+            _checkOffer(job, record, i, offers[i], signatures[i]);
             _checkStake(record, i, offers[i].pricePerInterval);
             address worker = offers[i].worker;
             // INVARIANT: replicas are held by different keys.
@@ -206,14 +210,15 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
         if (record.workerStake < needed) revert StakeTooSmall(lane, needed);
     }
 
-    function _checkOffer(uint64 job, uint256 lane, uint256 stages, Offer calldata offer, bytes calldata signature)
+    function _checkOffer(uint64 job, Job storage record, uint256 lane, Offer calldata offer, bytes calldata signature)
         private
         view
     {
-        // INVARIANT: the worker gets the lane it offered for, at its price, while the offer stands.
-        if (offer.job != job || uint256(offer.replica) * stages + offer.stage != lane || offer.stage >= stages) {
-            revert OfferMismatch(lane);
-        }
+        uint256 stages = record.stages;
+        bool itsLane = uint256(offer.replica) * stages + offer.stage == lane && offer.stage < stages;
+        // INVARIANT: the worker gets the lane it offered for, at its price, while the offer stands; and it works for
+        // whom and for what it agreed to, whatever job a reorganisation gave the number to (P-40).
+        if (offer.job != job || offer.terms != record.terms || !itsLane) revert OfferMismatch(lane);
         if (block.timestamp > offer.expires) revert OfferExpired(lane);
         // Left out is what else there is to say about a failure.
         // slither-disable-next-line unused-return
@@ -226,11 +231,12 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
     function start(uint64 job) external {
         Job storage record = _userMoves(job, State.Accepted);
 
+        uint40 startedAt = block.timestamp.toUint40();
         uint40 deadline = (block.timestamp + record.duration).toUint40();
         bytes32 jobKey = record.jobKey;
         if (jobKey == 0) jobKey = keccak256(abi.encode(block.prevrandao, job));
         record.state = State.Running;
-        record.startedAt = block.timestamp.toUint40();
+        (record.startedAt, record.activeAt) = (startedAt, startedAt);
         record.deadline = deadline;
         record.jobKey = jobKey;
         emit JobStarted(job, jobKey, deadline);
@@ -281,6 +287,21 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
             _end(job, record);
             if (state == State.Accepted) _unlockAll(job, record);
         }
+    }
+
+    /// @inheritdoc IJobs
+    function endIdle(uint64 job, uint16 stage, uint16 replica) external {
+        Job storage record = _jobs[job];
+        // INVARIANT: the transition table of the interface.
+        if (record.state != State.Running) revert WrongState(job, record.state);
+        // INVARIANT: only who has a stake in the job ends it.
+        if (msg.sender != workerOf(job, stage, replica)) revert NotWorker(msg.sender);
+        // Whatever was claimed within two windows may still become final, and be paid.
+        uint256 from = record.activeAt + 2 * uint256(record.challengeWindow) + _MAX_CHALLENGE_WINDOW;
+        // INVARIANT: a job that goes on is the user's to end (P-41).
+        if (block.timestamp < from) revert NotIdle(from.toUint40());
+
+        _close(job, record, false);
     }
 
     /// @inheritdoc IJobs
@@ -369,6 +390,7 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
 
         // The escrow covers it: `accept` saw to that (P-3); a claim is finalised once, a token paid once.
         record.escrow -= amount.toUint128();
+        record.activeAt = block.timestamp.toUint40();
         _credits[worker][record.token] += amount;
         emit Paid(job, worker, stage, replica, units, amount);
     }
@@ -459,6 +481,17 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
     function termsOf(uint64 job) external view returns (uint32 stepsPerInterval, uint32 challengeWindow) {
         Job storage record = _jobs[job];
         return (record.stepsPerInterval, record.challengeWindow);
+    }
+
+    /// @inheritdoc IJobs
+    function auditedOf(uint64 job) external view returns (Audited memory) {
+        Job storage record = _jobs[job];
+        return Audited({
+            state: record.state,
+            kind: record.kind,
+            stepsPerInterval: record.stepsPerInterval,
+            challengeWindow: record.challengeWindow
+        });
     }
 
     /// @inheritdoc IJobs

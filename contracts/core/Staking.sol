@@ -7,6 +7,7 @@ import {IERC20Permit} from "@openzeppelin/contracts/token/ERC20/extensions/IERC2
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
+import {Checkpoints as Traces} from "@openzeppelin/contracts/utils/structs/Checkpoints.sol";
 
 import {IStaking} from "../interfaces/IStaking.sol";
 import {ParameterBounds} from "../libraries/ParameterBounds.sol";
@@ -17,6 +18,7 @@ import {Parameters} from "../types/Parameters.sol";
 contract Staking is IStaking, ReentrancyGuardTransient {
     using SafeCast for uint256;
     using SafeERC20 for IERC20;
+    using Traces for Traces.Trace208;
 
     /// @notice The token of stake.
     IERC20 public immutable SNO;
@@ -47,6 +49,8 @@ contract Staking is IStaking, ReentrancyGuardTransient {
     uint128 private _validatorCount;
     /// @dev In the slot of the count, which is not zero where there are validators: no slash pays for a new slot.
     uint128 private _toBurn;
+    /// @dev The counts there were, by timestamp.
+    Traces.Trace208 private _validatorCounts;
     mapping(address account => mapping(Role role => Account balance)) private _accounts;
 
     /// @param p checked here, for every contract of the deployment.
@@ -225,6 +229,9 @@ contract Staking is IStaking, ReentrancyGuardTransient {
         account.validatorSince = joined ? block.timestamp.toUint40() : 0;
         uint128 count = joined ? _validatorCount + 1 : _validatorCount - 1;
         _validatorCount = count;
+        // Left out is what it returns: the count before, and this one.
+        // slither-disable-next-line unused-return
+        _validatorCounts.push(block.timestamp.toUint48(), count);
         emit ValidatorsChanged(validator, joined, count);
     }
 
@@ -253,6 +260,11 @@ contract Staking is IStaking, ReentrancyGuardTransient {
     /// @inheritdoc IStaking
     function validatorCount() external view returns (uint256) {
         return _validatorCount;
+    }
+
+    /// @inheritdoc IStaking
+    function validatorCountBefore(uint256 timestamp) external view returns (uint256) {
+        return timestamp == 0 ? 0 : _validatorCounts.upperLookupRecent((timestamp - 1).toUint48());
     }
 
     /// @inheritdoc IStaking

@@ -28,6 +28,9 @@ interface IDisputes {
     }
 
     /// @notice A worker is convicted.
+    /// @param job id of the job
+    /// @param stage stage of the worker's lane
+    /// @param replica replica of the worker's lane
     /// @param claimId EIP-712 digest of the claim (C-9); zero where a stage's files were withheld
     /// @param worker who is convicted
     /// @param auditor receives the bounty
@@ -39,9 +42,12 @@ interface IDisputes {
     /// @param claimed for Element the mantissa that the trace holds; otherwise 0
     /// @param recomputed for Element the mantissa that the operator gives; otherwise 0
     event Convicted(
-        bytes32 indexed claimId,
+        uint64 indexed job,
         address indexed worker,
         address indexed auditor,
+        uint16 stage,
+        uint16 replica,
+        bytes32 claimId,
         Fault fault,
         uint32 step,
         uint32 operatorIndex,

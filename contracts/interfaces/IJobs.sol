@@ -13,7 +13,7 @@ import {JobKind, JobTerms, Offer} from "../types/Types.sol";
 /// | Posted | accept (user, all lanes in one call) | Accepted |
 /// | Posted, Accepted | cancel (user; anyone after `acceptBy`) | Settled |
 /// | Accepted | start (user) | Running |
-/// | Running | cancel (user; anyone after the deadline), conviction of a lane | Closing |
+/// | Running | cancel (user; anyone after the deadline), endIdle (a worker; P-41), conviction of a lane | Closing |
 /// | Running | settle (training: anyone, all claims of all lanes final) | Settled |
 /// | Closing | settle (training: anyone, no claim pending; serving: anyone, from `deadline` on, once each lane's last redemption is a challenge window old) | Settled |
 ///
@@ -39,8 +39,8 @@ interface IJobs {
         State state;
         /// Training or serving.
         JobKind kind;
-        /// When it started, as a Unix timestamp; 0 before.
-        uint40 startedAt;
+        /// When it last paid a lane, or started, as a Unix timestamp; 0 before (P-41).
+        uint40 activeAt;
         /// Last timestamp at which a claim can be committed. Of a serving job: after it anyone may close the job; once
         /// the job is closing, the first timestamp at which nothing is redeemed any more. 0 before the start.
         uint40 deadline;
@@ -68,8 +68,24 @@ interface IJobs {
         uint128 workerStake;
         /// Steps that came before the job's own, in the jobs that it continues (P-38).
         uint32 firstStep;
+        /// When it started, as a Unix timestamp; 0 before.
+        uint40 startedAt;
         /// Key of random draws (C-10). Zero until the job starts, unless it continues another (P-38).
         bytes32 jobKey;
+        /// Hash of its user and its terms, which offers name (P-40).
+        bytes32 terms;
+    }
+
+    /// @dev What moves of audits depend on.
+    struct Audited {
+        /// Where the job stands.
+        State state;
+        /// Training or serving.
+        JobKind kind;
+        /// As in `JobTerms`.
+        uint32 stepsPerInterval;
+        /// As in `JobTerms`.
+        uint32 challengeWindow;
     }
 
     /// @dev What a lane has to compute, and who answers for it.
@@ -163,7 +179,8 @@ interface IJobs {
     /// @param index index of the offer
     error OfferExpired(uint256 index);
 
-    /// @notice An offer is for another job or lane, or there are not as many offers and signatures as lanes.
+    /// @notice An offer is for another job, other terms or another lane, or there are not as many offers and signatures
+    /// as lanes.
     /// @param index index of the offer; in the second case, the number of offers
     error OfferMismatch(uint256 index);
 
@@ -206,6 +223,14 @@ interface IJobs {
     /// @notice Nothing is credited to the caller in this token.
     error NothingToCollect();
 
+    /// @notice The job has not been idle for long enough.
+    /// @param from first timestamp at which a worker may end it, if nothing more is paid
+    error NotIdle(uint40 from);
+
+    /// @notice Only who holds the lane may do this.
+    /// @param caller who called
+    error NotWorker(address caller);
+
     /// @notice The caller did not take the ETH.
     error TransferFailed();
 
@@ -223,7 +248,8 @@ interface IJobs {
 
     /// @notice Assigns every lane by its worker's signed offer and locks the workers' stake. A key may hold only one
     /// lane of a job. (Two keys may still belong to one party.) Only the user, by `acceptBy`.
-    /// Requirements: every offer has not expired, is for its lane of this job, and is signed by its worker; the worker
+    /// Requirements: every offer has not expired, is for its lane of this job and its terms, and is signed by its
+    /// worker; the worker
     /// has `workerStake` available, which is enough for its price (P-30); every price is below 2^88 wei, which is more
     /// than there are of either token; the escrow covers all prices for all intervals, and the budget for audits
     /// (P-29).
@@ -242,6 +268,13 @@ interface IJobs {
     /// new claims; committed claims, and in a serving job signed vouchers, stay payable.
     /// @param job id of the job
     function cancel(uint64 job) external;
+
+    /// @notice Closes a running job that has paid no lane for two challenge windows and `maxChallengeWindow` more, as
+    /// `cancel` does: nobody's stake waits for a user that has nothing to do (P-41). Only a worker of the job.
+    /// @param job id of the job
+    /// @param stage stage of the caller's lane
+    /// @param replica replica of the caller's lane
+    function endIdle(uint64 job, uint16 stage, uint16 replica) external;
 
     /// @notice Returns the unearned rest of the escrow to the user and unlocks the workers' stake. Anyone may call.
     /// Requirements: no claim is pending; a serving job is closing, has reached its `deadline`, and a challenge window
@@ -297,7 +330,7 @@ interface IJobs {
     /// @return its user; zero if there is no such job
     function userOf(uint64 job) external view returns (address);
 
-    // The next five read what they return of a job and no more: `jobOf` reads six slots, for 15,500 gas.
+    // The next six read what they return of a job and no more: `jobOf` reads eight slots, for 20,000 gas.
 
     /// @notice What a lane has to compute, and who has to.
     /// @param job id of the job
@@ -305,6 +338,11 @@ interface IJobs {
     /// @param replica the lane's replica
     /// @return the duty; before the job is accepted, all zero but for what its terms and state say
     function dutyOf(uint64 job, uint16 stage, uint16 replica) external view returns (Duty memory);
+
+    /// @notice What moves of audits depend on.
+    /// @param job id of the job
+    /// @return of the job; all zero if there is none of this id
+    function auditedOf(uint64 job) external view returns (Audited memory);
 
     /// @notice Where a job stands.
     /// @param job id of the job

@@ -188,6 +188,11 @@ interface IStaking {
     /// @return number of validators
     function validatorCount() external view returns (uint256);
 
+    /// @notice How many accounts held the collateral before a time.
+    /// @param timestamp Unix timestamp, at most the current one
+    /// @return number of validators after the last block whose timestamp is below it
+    function validatorCountBefore(uint256 timestamp) external view returns (uint256);
+
     /// @notice What `burn` would burn.
     /// @return wei of SNO
     function toBurn() external view returns (uint256);

@@ -21,7 +21,10 @@ library TermsBounds {
 
     /// @notice Reverts with `InvalidTerms` and the name of the first field that is out of bounds.
     /// @param sno the only token beside ETH that jobs are paid in.
-    function check(JobTerms calldata terms, address sno, uint256 minWindow, uint256 maxWindow) internal view {
+    function check(JobTerms calldata terms, address sno, uint256 minWindow, uint256 maxWindow, uint256 minStake)
+        internal
+        view
+    {
         // INVARIANT: escrow is in a currency that moves exactly what it is asked to.
         if (terms.token != address(0) && terms.token != sno) revert IJobs.InvalidTerms("token");
         // INVARIANT: every lane of the job can be handled in one transaction.
@@ -38,8 +41,8 @@ library TermsBounds {
         if (terms.challengeWindow < minWindow || terms.challengeWindow > maxWindow) {
             revert IJobs.InvalidTerms("challengeWindow");
         }
-        // INVARIANT: every lane has something to lose.
-        if (terms.workerStake == 0) revert IJobs.InvalidTerms("workerStake");
+        // INVARIANT: every lane has as much to lose as a challenge costs, whatever it is paid in (P-30).
+        if (terms.workerStake < minStake) revert IJobs.InvalidTerms("workerStake");
         // INVARIANT: every stage has a program, and in training a state to start from; texts start from none.
         if (!_areRoots(terms.programs, terms.stages)) revert IJobs.InvalidTerms("programs");
         uint256 states = terms.kind == JobKind.Serving ? 0 : terms.stages;

@@ -137,6 +137,8 @@ struct EdgeLog {
 struct Offer {
     /// Id of the job.
     uint64 job;
+    /// Whose job it is, and what it asks for: `keccak256(abi.encode(user, terms))` (P-40).
+    bytes32 terms;
     /// The lane's stage.
     uint16 stage;
     /// The lane's replica.

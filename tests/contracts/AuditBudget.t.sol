@@ -228,14 +228,20 @@ contract AuditBudgetTest is ProtocolTest {
         assertEq(jobs.priceOf(job, lane, 0), most);
     }
 
-    /// @dev What ETH is worth in SNO, no contract knows.
-    function testFuzz_stakeOfAJobInEthIsAnything(bool serving, uint128 price) public {
+    /// @dev What ETH is worth in SNO, no contract knows; but no lane risks less than a challenge of it costs.
+    function testFuzz_stakeOfAJobInEthIsAtLeastTheBond(bool serving, uint128 price) public {
         price = uint128(bound(price, 1, 50 ether));
         JobTerms memory terms = _termsOf(serving, ETH, 1);
-        terms.workerStake = 1;
+        terms.workerStake = parameters.disputeBond - 1;
+        vm.deal(user, 1000 ether);
+        vm.expectRevert(abi.encodeWithSelector(IJobs.InvalidTerms.selector, "workerStake"));
+        vm.prank(user);
+        jobs.post{value: 1000 ether}(terms, 1000 ether);
+
+        terms.workerStake = parameters.disputeBond;
         uint64 job = _postWith(terms, 1000 ether);
         _acceptAt(job, [price, 0], "");
-        assertEq(_staked(workers[0].addr).locked, 1);
+        assertEq(_staked(workers[0].addr).locked, parameters.disputeBond);
     }
 }
 

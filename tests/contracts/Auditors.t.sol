@@ -207,7 +207,7 @@ contract AuditorsOfClaimsTest is AuditTest {
         _stake(workers[0].addr, IStaking.Role.Worker, STAKE);
         _stake(workers[1].addr, IStaking.Role.Worker, STAKE);
         JobTerms memory terms = _terms(address(sno), 2, 1, 2);
-        terms.workerStake = uint128(stake % 4 == 0 ? bound(stake, 1, STAKE) : bound(stake, 1, 2 * _penalty()));
+        terms.workerStake = uint128(bound(stake, parameters.disputeBond, 2 * _penalty()));
         uint256 penalty = terms.workerStake < _penalty() ? terms.workerStake : _penalty();
         _fix(JobKind.Training, terms);
         _answer(first, _wrong());

@@ -91,7 +91,18 @@ contract ChallengesTest is ChallengeTest {
 
         vm.expectEmit(address(disputes));
         emit IDisputes.Convicted(
-            checkpoints.claimId(claim), workers[STAGE].addr, auditor, IDisputes.Fault.Silence, 0, 0, 0, 0, 0
+            job,
+            workers[STAGE].addr,
+            auditor,
+            STAGE,
+            0,
+            checkpoints.claimId(claim),
+            IDisputes.Fault.Silence,
+            0,
+            0,
+            0,
+            0,
+            0
         );
         challenges.timeout(1);
         assertEq(sno.balanceOf(auditor), 1000 ether + STAKE / 2);

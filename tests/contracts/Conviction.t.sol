@@ -52,7 +52,7 @@ contract ConvictionTest is TrainingTest {
         int256 recomputed = int8(uint8(_output(0, 2)[0]));
         vm.expectEmit(address(disputes));
         emit IDisputes.Convicted(
-            id, workers[STAGE].addr, auditor, IDisputes.Fault.Element, 2, 0, 0, claimed, recomputed
+            job, workers[STAGE].addr, auditor, STAGE, 0, id, IDisputes.Fault.Element, 2, 0, 0, claimed, recomputed
         );
         vm.expectEmit(address(checkpoints));
         emit ICheckpoints.ClaimsVoided(job, STAGE, 0, 0);

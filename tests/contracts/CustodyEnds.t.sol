@@ -51,7 +51,7 @@ contract CustodyEndsTest is CustodyTest {
         _toEnd(demand);
         vm.expectEmit(address(custody));
         emit ICustody.DemandExpired(id, true);
-        _expectConvicted(checkpoints.claimId(second), workers[STAGE].addr, IDisputes.Fault.Silence);
+        _expectConvicted(checkpoints.claimId(second), STAGE, IDisputes.Fault.Silence);
         vm.expectEmit(address(checkpoints));
         emit ICheckpoints.ClaimsVoided(job, STAGE, 0, 1);
         _expireAndSplit(id, demand);
@@ -72,7 +72,7 @@ contract CustodyEndsTest is CustodyTest {
         _toEnd(demand);
         vm.expectEmit(address(custody));
         emit ICustody.DemandExpired(id, true);
-        _expectConvicted(checkpoints.claimId(claim), workers[KEEPER].addr, IDisputes.Fault.Withholding);
+        _expectConvicted(checkpoints.claimId(claim), KEEPER, IDisputes.Fault.Withholding);
         _expireAndSplit(id, demand);
 
         assertEq(checkpoints.laneOf(job, KEEPER, 0).voidFrom, type(uint32).max);
@@ -96,7 +96,7 @@ contract CustodyEndsTest is CustodyTest {
         _toEnd(demand);
         vm.expectEmit(address(custody));
         emit ICustody.DemandExpired(id, true);
-        _expectConvicted(0, workers[stage].addr, IDisputes.Fault.Withholding);
+        _expectConvicted(0, stage, IDisputes.Fault.Withholding);
         _expireAndSplit(id, demand);
         assertEq(checkpoints.laneOf(job, stage, 0).voidFrom, type(uint32).max);
         _finalizeBy(claim, committedAt, _nobody());

@@ -166,7 +166,7 @@ contract CustodySentTest is SentTest {
         uint256 supply = _supply();
         vm.expectEmit(address(custody));
         emit ICustody.DemandExpired(id, true);
-        _expectConvicted(demand.claimId, workers[STAGE].addr, IDisputes.Fault.Silence);
+        _expectConvicted(demand.claimId, STAGE, IDisputes.Fault.Silence);
         vm.expectEmit(address(checkpoints));
         emit ICheckpoints.ClaimsVoided(job, STAGE, 0, 1);
         vm.prank(stranger);

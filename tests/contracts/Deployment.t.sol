@@ -5,7 +5,11 @@ import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {stdToml} from "forge-std/StdToml.sol";
 import {Test} from "forge-std/Test.sol";
 
+import {Audits} from "../../contracts/core/Audits.sol";
+import {Channels} from "../../contracts/core/Channels.sol";
+import {SNO} from "../../contracts/core/SNO.sol";
 import {Staking} from "../../contracts/core/Staking.sol";
+import {Circle} from "../../contracts/libraries/Circle.sol";
 import {ParameterBounds} from "../../contracts/libraries/ParameterBounds.sol";
 import {Parameters} from "../../contracts/types/Parameters.sol";
 import {Deploy} from "../../script/Deploy.s.sol";
@@ -24,7 +28,7 @@ contract DeploymentTest is Test, Deployer {
     function test_parametersFileIsTheSpecs() public view {
         Parameters memory p = script.parse(vm.readFile("deploy/parameters.toml"));
         assertEq(p.unbondingDelay, 21 days);
-        assertEq(p.validatorCollateral, 1_000_000 ether);
+        assertEq(p.validatorCollateral, 10_000 ether);
         assertEq(p.disputeClock, 12 hours);
         assertEq(p.moveGrace, 20 minutes);
         assertEq(p.moveBlocks, 50);
@@ -38,8 +42,31 @@ contract DeploymentTest is Test, Deployer {
         assertEq(p.minStakeIntervals, 100);
         assertEq(p.auditsPerClaimBps, 1000);
         assertEq(p.auditFeeBps, 12_500);
-        assertEq(p.auditPenaltyBps, 50);
+        assertEq(p.auditPenaltyBps, 5000);
         assertEq(p.beaconPeriod, 5 minutes);
+    }
+
+    /// @dev Of what the recipients of the genesis get, a hundred validators bond a third, so that twice as much is left
+    /// for workers' stakes and users' escrows; and a validator keeps half of its collateral after a penalty.
+    function test_aHundredValidatorsFitTheSupply() public {
+        Parameters memory p = script.parse(vm.readFile("deploy/parameters.toml"));
+        address[] memory recipients = new address[](3);
+        (recipients[0], recipients[1], recipients[2]) = (address(this), address(this), address(this));
+        assertLe(3 * 100 * uint256(p.validatorCollateral), new SNO(recipients).totalSupply());
+        assertLe(uint256(p.auditPenaltyBps) * 2, ParameterBounds.WHOLE_BPS);
+    }
+
+    /// @dev Whoever deploys by another tool than the script gets no contracts that do not know each other.
+    function test_aBrokenCircleDoesNotDeploy() public {
+        Deployment memory d = _deployFrom("deploy/parameters.toml");
+        Channels other = new Channels(d.jobs);
+        vm.expectRevert(abi.encodeWithSelector(Circle.Broken.selector, address(d.staking), address(d.audits), _next()));
+        new Audits(d.staking, d.jobs, d.checkpoints, other, d.disputes, d.beacon);
+    }
+
+    /// @dev Where this contract's next creation will be.
+    function _next() private view returns (address) {
+        return vm.computeCreateAddress(address(this), vm.getNonce(address(this)));
     }
 
     function test_bothFilesDeploy() public {

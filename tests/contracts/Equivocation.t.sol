@@ -24,9 +24,12 @@ contract EquivocationTest is ChallengeTest {
             EquivocationProof memory proof = _proof(side == 1, OTHER);
             vm.expectEmit(address(disputes));
             emit IDisputes.Convicted(
-                checkpoints.claimId(claim),
+                job,
                 workers[STAGE].addr,
                 workers[neighbour].addr,
+                STAGE,
+                0,
+                checkpoints.claimId(claim),
                 IDisputes.Fault.Equivocation,
                 0,
                 0,

@@ -51,6 +51,11 @@ contract JobSlotsTest is ProtocolTest {
         (uint32 steps, uint32 window) = jobs.termsOf(job);
         assertEq(steps, whole.stepsPerInterval);
         assertEq(window, whole.challengeWindow);
+        IJobs.Audited memory audited = jobs.auditedOf(job);
+        assertEq(uint8(audited.state), uint8(whole.state));
+        assertEq(uint8(audited.kind), uint8(whole.kind));
+        assertEq(audited.stepsPerInterval, whole.stepsPerInterval);
+        assertEq(audited.challengeWindow, whole.challengeWindow);
         (address payer, IJobs.State state, uint40 deadline, uint32 most) = jobs.servingOf(job);
         assertEq(payer, serving ? whole.user : address(0));
         assertEq(uint8(state), serving ? uint8(whole.state) : uint8(IJobs.State.None));

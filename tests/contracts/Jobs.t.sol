@@ -313,6 +313,34 @@ contract JobsTest is ProtocolTest {
         _refuseAccept(second, offers, signatures, badSignature);
     }
 
+    /// @dev P-40: the block that posted the job is orphaned, and its number is given to other terms, or to somebody
+    /// else. What a worker agreed to before binds it to nothing.
+    function testFuzz_accept_refusesOffersForAnotherPosting(uint8 change) public {
+        JobTerms memory agreed = _terms(address(sno), 1, 1, 1);
+        uint256 before = vm.snapshotState();
+        uint64 job = _post(agreed);
+        (Offer[] memory offers, bytes[] memory signatures) = _offers(job);
+        assertEq(offers[0].terms, keccak256(abi.encode(user, agreed)));
+        vm.revertToState(before);
+
+        JobTerms memory other = _terms(address(sno), 1, 1, 1);
+        address poster = user;
+        if (change % 6 == 0) other.workerStake += 1;
+        else if (change % 6 == 1) other.programs[0] = keccak256("nobody has it");
+        else if (change % 6 == 2) other.manifest = "nobody has it";
+        else if (change % 6 == 3) other.duration = 365 days;
+        else if (change % 6 == 4) other.token = ETH;
+        else poster = stranger;
+        uint256 deposit = _cover(other);
+        if (other.token == ETH) vm.deal(poster, deposit);
+        else _fund(poster, address(jobs), deposit);
+        vm.startPrank(poster);
+        assertEq(jobs.post{value: other.token == ETH ? deposit : 0}(other, deposit), job);
+        vm.expectRevert(abi.encodeWithSelector(IJobs.OfferMismatch.selector, 0));
+        jobs.accept(job, offers, signatures);
+        vm.stopPrank();
+    }
+
     function test_accept_refusesOneWorkerTwice() public {
         uint64 job = _post(_terms(address(sno), 1, 2, 1));
         _stake(workers[0].addr, IStaking.Role.Worker, STAKE);

@@ -13,6 +13,17 @@ import {Cases} from "./Cases.sol";
 /// @notice Every proof that the Rust prover built (`tests/vectors/README.md`) convicts on chain of just what it says.
 /// What the chain knows is mocked from the case; `Disputes`, the trees and `StepVerifier` are the real ones.
 contract ProofVectorsTest is Cases {
+    /// @dev What a case says of its conviction, and its claim does not.
+    struct Found {
+        address worker;
+        address auditor;
+        uint32 step;
+        uint32 operatorIndex;
+        uint64 element;
+        int256 claimed;
+        int256 recomputed;
+    }
+
     IJobs private constant JOBS = IJobs(address(uint160(0x1001)));
     IStaking private constant STAKING = IStaking(address(uint160(0x1002)));
 
@@ -46,17 +57,36 @@ contract ProofVectorsTest is Cases {
         bytes32 claimId = _word(c, ".claimId");
         _mockClaim(claimId, claim, _kindOf(c));
 
+        _expectConvicted(claim, claimId, fault, _foundIn(c));
+    }
+
+    function _foundIn(string memory c) private view returns (Found memory) {
+        return Found({
+            worker: _address(c, ".worker"),
+            auditor: _address(c, ".auditor"),
+            step: uint32(_uint(c, ".step")),
+            operatorIndex: uint32(_uint(c, ".operator")),
+            element: uint64(_uint(c, ".element")),
+            claimed: _int(c, ".claimed"),
+            recomputed: _int(c, ".recomputed")
+        });
+    }
+
+    function _expectConvicted(Claim memory claim, bytes32 claimId, IDisputes.Fault fault, Found memory f) private {
         vm.expectEmit(address(disputes));
         emit IDisputes.Convicted(
+            claim.job,
+            f.worker,
+            f.auditor,
+            claim.stage,
+            claim.replica,
             claimId,
-            _address(c, ".worker"),
-            _address(c, ".auditor"),
             fault,
-            uint32(_uint(c, ".step")),
-            uint32(_uint(c, ".operator")),
-            uint64(_uint(c, ".element")),
-            _int(c, ".claimed"),
-            _int(c, ".recomputed")
+            f.step,
+            f.operatorIndex,
+            f.element,
+            f.claimed,
+            f.recomputed
         );
     }
 

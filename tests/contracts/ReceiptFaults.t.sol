@@ -29,9 +29,12 @@ contract ReceiptFaultsTest is ServingTest {
                 WiringProof memory proof = _wiringProof(TEXT, tokens, index);
                 vm.expectEmit(address(disputes));
                 emit IDisputes.Convicted(
-                    proof.statement.claimId,
+                    job,
                     workers[0].addr,
                     auditor,
+                    0,
+                    0,
+                    proof.statement.claimId,
                     IDisputes.Fault.Wiring,
                     tokens,
                     2 * index + 1,
@@ -185,7 +188,18 @@ contract ReceiptFaultsTest is ServingTest {
     function _convicts(ContradictionProof memory proof) private {
         vm.expectEmit(address(disputes));
         emit IDisputes.Convicted(
-            proof.first.claimId, workers[0].addr, auditor, IDisputes.Fault.Contradiction, proof.first.step, 0, 0, 0, 0
+            job,
+            workers[0].addr,
+            auditor,
+            0,
+            0,
+            proof.first.claimId,
+            IDisputes.Fault.Contradiction,
+            proof.first.step,
+            0,
+            0,
+            0,
+            0
         );
         disputes.proveSignedContradiction(proof);
         _isConvicted();

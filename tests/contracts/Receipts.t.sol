@@ -51,7 +51,18 @@ contract ReceiptsTest is ServingTest {
         int256 recomputed = int8(uint8(_honest(0, TEXT, 3)[0]));
         vm.expectEmit(address(disputes));
         emit IDisputes.Convicted(
-            proof.statement.claimId, workers[0].addr, auditor, IDisputes.Fault.Element, 3, 0, 0, claimed, recomputed
+            job,
+            workers[0].addr,
+            auditor,
+            0,
+            0,
+            proof.statement.claimId,
+            IDisputes.Fault.Element,
+            3,
+            0,
+            0,
+            claimed,
+            recomputed
         );
         vm.expectEmit(address(jobs));
         emit IJobs.JobClosing(job, true);

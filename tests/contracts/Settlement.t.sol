@@ -112,6 +112,40 @@ contract SettlementTest is ProtocolTest {
         assertEq(_staked(workers[0].addr).locked, 0);
     }
 
+    /// @dev P-41: a user that gives its workers nothing to do does not hold their stakes until the deadline.
+    function testFuzz_endIdle_byAWorkerOfTheJob(uint32 paidAfter, bool serving) public {
+        JobTerms memory terms = serving ? _servingTerms(address(sno), 2, 1, 50) : _terms(address(sno), 2, 1, 3);
+        terms.duration = 365 days;
+        uint64 job = _run(terms);
+        skip(bound(paidAfter, 0, 30 days));
+        vm.prank(serving ? address(jobs.CHANNELS()) : address(checkpoints));
+        jobs.pay(job, 0, 0, 1);
+        uint256 from = block.timestamp + 2 * uint256(WINDOW) + parameters.maxChallengeWindow;
+
+        vm.warp(from);
+        vm.expectRevert(abi.encodeWithSelector(IJobs.NotWorker.selector, workers[1].addr));
+        vm.prank(workers[1].addr);
+        jobs.endIdle(job, 0, 0);
+        vm.warp(from - 1);
+        vm.expectRevert(abi.encodeWithSelector(IJobs.NotIdle.selector, from));
+        vm.prank(workers[0].addr);
+        jobs.endIdle(job, 0, 0);
+        vm.warp(from);
+        vm.expectEmit(address(jobs));
+        emit IJobs.JobClosing(job, false);
+        vm.prank(workers[1].addr);
+        jobs.endIdle(job, 1, 0);
+
+        vm.expectRevert(abi.encodeWithSelector(IJobs.WrongState.selector, job, IJobs.State.Closing));
+        vm.prank(workers[1].addr);
+        jobs.endIdle(job, 1, 0);
+        skip(2 * uint256(WINDOW));
+        jobs.settle(job);
+        assertEq(_staked(workers[0].addr).locked, 0);
+        assertEq(_staked(workers[1].addr).locked, 0);
+        assertEq(jobs.creditOf(workers[0].addr, address(sno)), PRICE, "what was earned");
+    }
+
     function test_cancel_twiceOrTooLate() public {
         vm.expectRevert(abi.encodeWithSelector(IJobs.WrongState.selector, 5, IJobs.State.None));
         jobs.cancel(5);

@@ -31,9 +31,12 @@ contract SignedFaultsTest is TrainingTest {
                 WiringProof memory proof = _wiringProof(claim, 2, sink, index);
                 vm.expectEmit(address(disputes));
                 emit IDisputes.Convicted(
-                    proof.statement.claimId,
+                    job,
                     workers[STAGE].addr,
                     auditor,
+                    STAGE,
+                    0,
+                    proof.statement.claimId,
                     IDisputes.Fault.Wiring,
                     2,
                     uint32(wrongOperator),
@@ -184,9 +187,12 @@ contract SignedFaultsTest is TrainingTest {
     function _convicts(ContradictionProof memory proof) private {
         vm.expectEmit(address(disputes));
         emit IDisputes.Convicted(
-            proof.first.claimId,
+            job,
             workers[STAGE].addr,
             auditor,
+            STAGE,
+            0,
+            proof.first.claimId,
             IDisputes.Fault.Contradiction,
             proof.first.step,
             0,

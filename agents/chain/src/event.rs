@@ -143,6 +143,7 @@ fn audits(event: Audits) -> Result<Option<Event>, NotOurs> {
 fn disputes(event: Disputes) -> Result<Option<Event>, NotOurs> {
     Ok(Some(match event {
         Disputes::Convicted(e) => Event::Convicted {
+            lane: Lane { job: JobId(e.job), stage: e.stage, replica: e.replica },
             claim: e.claimId.into(),
             worker: e.worker,
             auditor: e.auditor,

@@ -117,6 +117,7 @@ impl Views<'_> {
             challenge_window: job.challengeWindow.into(),
             worker_stake: job.workerStake,
             lineage: Lineage { key: job.jobKey.into(), first_step: job.firstStep },
+            terms: job.terms,
         }))
     }
 

@@ -91,7 +91,7 @@ pub struct NetworkArgs {
     /// Use an IPFS daemon's RPC API instead of the embedded store, e.g. http://127.0.0.1:5001.
     #[arg(long, global = true, env = "TENSORLINK_IPFS", value_name = "URL")]
     pub ipfs: Option<String>,
-    /// Blocks on top of an event before it is acted on [default: 1].
+    /// Blocks on top of an event before it is acted on [default: 12; on a local chain 1].
     #[arg(long, global = true, help_heading = CHAIN, env = "TENSORLINK_CONFIRMATIONS", value_name = "N")]
     pub confirmations: Option<u64>,
 }
@@ -192,9 +192,21 @@ pub struct WorkerArgs {
     /// Memory for shards, e.g. 8GiB [default: half of what is free].
     #[arg(long, env = "TENSORLINK_MEMORY", value_name = "SIZE")]
     pub memory: Option<String>,
-    /// Asking price in SNO (or ETH) per billion multiply-adds [default: 0.000001].
+    /// Asking price in SNO per billion multiply-adds [default: 0.000001].
     #[arg(long, env = "TENSORLINK_PRICE", value_name = "AMOUNT")]
     pub price: Option<String>,
+    /// Asking price in ETH per billion multiply-adds [default: none, and no jobs that pay in ETH].
+    #[arg(long, env = "TENSORLINK_ETH_PRICE", value_name = "AMOUNT")]
+    pub eth_price: Option<String>,
+    /// Most SNO to put at risk in one job [default: all that is bonded].
+    #[arg(long, env = "TENSORLINK_MAX_STAKE", value_name = "AMOUNT")]
+    pub max_stake: Option<String>,
+    /// Longest job to take, from its start to its deadline [default: 2592000, 30 days].
+    #[arg(long, env = "TENSORLINK_MAX_DURATION", value_name = "SECONDS")]
+    pub max_duration: Option<u64>,
+    /// Longest time for which a job that has not started may hold the stake [default: 86400, a day].
+    #[arg(long, env = "TENSORLINK_MAX_WAIT", value_name = "SECONDS")]
+    pub max_wait: Option<u64>,
     /// Disk for files that jobs need; what is left keeps others for a while [default: 10GiB].
     #[arg(long, env = "TENSORLINK_DISK", value_name = "SIZE")]
     pub disk: Option<String>,

@@ -69,8 +69,16 @@ impl Urls {
 pub struct WorkerFile {
     /// As `--memory`, e.g. `8GiB`.
     pub memory: Option<String>,
-    /// As `--price`: SNO or ETH per billion multiply-adds.
+    /// As `--price`: SNO per billion multiply-adds.
     pub price: Option<String>,
+    /// As `--eth-price`: ETH per billion multiply-adds.
+    pub eth_price: Option<String>,
+    /// As `--max-stake`: SNO.
+    pub max_stake: Option<String>,
+    /// As `--max-duration`, seconds.
+    pub max_duration: Option<u64>,
+    /// As `--max-wait`, seconds.
+    pub max_wait: Option<u64>,
     /// As `--disk`, e.g. `10GiB`.
     pub disk: Option<String>,
     /// As `--device`.
@@ -112,8 +120,8 @@ pub struct Config {
     pub bootstrap: Vec<String>,
     /// URL of a Kubo daemon; none for the embedded store.
     pub ipfs: Option<String>,
-    /// Blocks on top of an event before it counts.
-    pub confirmations: u64,
+    /// As [`Self::confirmations()`], where somebody said.
+    pub confirmations: Option<u64>,
     /// Whether data are printed as JSON.
     pub json: bool,
     /// The configuration file, for what only some commands read.
@@ -174,13 +182,22 @@ impl Config {
             external: list(&common.network.external, &file.external, &[]),
             bootstrap: list(&common.network.bootstrap, &file.bootstrap, &[]),
             ipfs: common.network.ipfs.clone().or_else(|| file.ipfs.clone()),
-            confirmations: common.network.confirmations.or(file.confirmations).unwrap_or(1),
+            confirmations: common.network.confirmations.or(file.confirmations),
             json: common.json,
             file,
             source,
         })
     }
+
+    /// Blocks on top of an event before it is acted on, on a chain of that id: unless somebody said, 12, and 1 on a
+    /// local chain, where nobody else makes blocks.
+    pub fn confirmations(&self, chain_id: u64) -> u64 {
+        self.confirmations.unwrap_or(if chain_id == crate::peers::LOCAL { 1 } else { CONFIRMATIONS })
+    }
 }
+
+/// Confirmations on a chain of anybody, which two minutes of Ethereum's blocks make.
+const CONFIRMATIONS: u64 = 12;
 
 /// What transactions may cost: gwei for a unit of gas, ETH a day.
 fn limits(max_fee: Option<u64>, budget: Option<&str>, data_dir: &Path) -> Result<Limits> {

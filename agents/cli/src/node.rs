@@ -56,10 +56,11 @@ async fn connect(
     shutdown: &CancellationToken,
 ) -> Result<(Identity, Arc<AlloyChain>)> {
     let deployment = tensorlink_chain::read_deployment(&config.deployment)?;
+    let confirmations = config.confirmations(deployment.chain_id);
     let chain = AlloyChain::connect(tensorlink_chain::Config {
         rpc_urls: config.rpc.clone(),
         deployment,
-        confirmations: config.confirmations,
+        confirmations,
         limits: config.gas.clone(),
         identity: identity.clone(),
         shutdown: shutdown.clone(),

@@ -14,7 +14,7 @@ pub const CLAIM_GAS: u32 = 62_000;
 /// Gas of an audit, of an interval or a receipt: commitment, reveal, and a share of recording the beacon.
 pub const AUDIT_GAS: u32 = 240_000;
 /// Gas of an accusation and of its penalty.
-pub const ACCUSATION_GAS: u32 = 220_000;
+pub const ACCUSATION_GAS: u32 = 230_000;
 
 const SECONDS_PER_YEAR: f64 = 365.0 * 86_400.0;
 

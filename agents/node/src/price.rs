@@ -1,11 +1,28 @@
 //! What a lane costs at an advertised price: the worker asks for it, the user checks it.
 
-use tensorlink_types::{Opcode, Operator, Program, U256};
+use serde::{Deserialize, Serialize};
+use tensorlink_types::{Address, Opcode, Operator, Program, U256};
 
 use crate::ports::chain::Parameters;
 
 /// One, in 1/10,000.
 const WHOLE_BPS: U256 = U256::from_limbs([10_000, 0, 0, 0]);
+
+/// What a worker asks for a billion multiply-adds, in wei of each currency that it takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Prices {
+    /// In SNO.
+    pub sno: u128,
+    /// In ETH; none: jobs that pay in ETH are declined.
+    pub eth: Option<u128>,
+}
+
+impl Prices {
+    /// The price in a job's token, the zero address for ETH; none where that is not taken.
+    pub fn in_token(&self, token: Address) -> Option<u128> {
+        if token.is_zero() { self.eth } else { Some(self.sno) }
+    }
+}
 
 /// Multiply-adds of a step of a program: those of its matrix products, which dominate.
 pub fn multiply_adds(program: &Program) -> u128 {

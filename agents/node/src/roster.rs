@@ -152,6 +152,7 @@ mod tests {
     fn accept(roster: &Roster, job: u64, workers: &[Address]) {
         let job_id = JobId(job);
         let offers = workers.iter().map(|worker| Offer {
+            terms: Default::default(),
             job,
             stage: 0,
             replica: 0,

@@ -1,7 +1,8 @@
 //! The structs that are shared with Solidity, word for word as `contracts/types` and `contracts/interfaces`
 //! declare them. Field order is part of the commitment; a vector test on both sides keeps them equal.
 
-use alloy_sol_types::{Eip712Domain, sol};
+use alloy_primitives::{Address, B256, keccak256};
+use alloy_sol_types::{Eip712Domain, SolValue, sol};
 
 use crate::ids::{JobId, Lane};
 use crate::operator;
@@ -126,6 +127,7 @@ sol! {
     #[derive(Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
     struct Offer {
         uint64 job;
+        bytes32 terms;
         uint16 stage;
         uint16 replica;
         address worker;
@@ -368,7 +370,7 @@ pub const SINK_TO_NEXT: u8 = 2;
 pub const SINK_TO_PREVIOUS: u8 = 3;
 
 /// EIP-712 domain of one of the protocol's contracts: name `Tensorlink`, version `1`.
-pub fn domain(chain_id: u64, contract: alloy_primitives::Address) -> Eip712Domain {
+pub fn domain(chain_id: u64, contract: Address) -> Eip712Domain {
     alloy_sol_types::eip712_domain! {
         name: "Tensorlink",
         version: "1",
@@ -424,6 +426,13 @@ impl DemandKind {
             4 => Some(Self::SentToNext),
             _ => None,
         }
+    }
+}
+
+impl JobTerms {
+    /// What offers for a job of a user with these terms name it by (rule P-40).
+    pub fn hash_of(&self, user: Address) -> B256 {
+        keccak256((user, self.clone()).abi_encode_params())
     }
 }
 

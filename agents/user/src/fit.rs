@@ -205,6 +205,7 @@ mod tests {
     use std::convert::Infallible;
 
     use tensorlink_graph::partition::{PartitionError, partition};
+    use tensorlink_node::price::Prices;
     use tensorlink_node::wire::gossip::WorkerAdvert;
     use tensorlink_types::Address;
 
@@ -214,7 +215,13 @@ mod tests {
     fn ranked(memories: &[u64]) -> Vec<Candidate> {
         let candidate = |(n, memory): (usize, &u64)| Candidate {
             address: Address::with_last_byte(n as u8),
-            advert: WorkerAdvert { memory: *memory, free_lanes: 1, price_per_gmac: n as u128, engine: String::new() },
+            advert: WorkerAdvert {
+                memory: *memory,
+                free_lanes: 1,
+                prices: Prices { sno: n as u128, eth: None },
+                engine: String::new(),
+            },
+            price_per_gmac: n as u128,
         };
         memories.iter().enumerate().map(candidate).collect()
     }

@@ -16,6 +16,8 @@ pub struct Candidate {
     pub address: Address,
     /// What it advertised last.
     pub advert: WorkerAdvert,
+    /// What it asks for a billion multiply-adds, wei of the job's token.
+    pub price_per_gmac: u128,
 }
 
 /// A lane, and the worker wanted for it.
@@ -47,7 +49,7 @@ struct Heard {
 /// Not enough workers.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error(
-    "{found} staked workers with a free lane answer, {needed} are needed: wait, lower --stages or --replicas, or start more workers"
+    "{found} staked workers with a free lane take the job's currency and answer, {needed} are needed: wait, lower --stages or --replicas, or start more workers"
 )]
 pub struct TooFew {
     /// Workers found.
@@ -75,20 +77,28 @@ impl Market {
         self.adverts.remove(&address);
     }
 
-    /// All workers that `eligible` admits and that have a free lane, at least `count`, cheapest first; among equals
-    /// those with more memory, then by address, so that two looks at one market agree.
+    /// All workers that `eligible` admits, that have a free lane and that take `token` (zero: ETH), at least `count`,
+    /// cheapest first; among equals those with more memory, then by address, so that two looks at one market agree.
     ///
     /// # Errors
     /// [`TooFew`].
-    pub fn rank(&self, count: usize, eligible: impl Fn(Address) -> bool) -> Result<Vec<Candidate>, TooFew> {
+    pub fn rank(
+        &self,
+        count: usize,
+        token: Address,
+        eligible: impl Fn(Address) -> bool,
+    ) -> Result<Vec<Candidate>, TooFew> {
         let mut candidates: Vec<Candidate> = self
             .adverts
             .iter()
             .map(|(address, heard)| (*address, &heard.advert))
             .filter(|(address, advert)| advert.free_lanes > 0 && eligible(*address))
-            .map(|(address, advert)| Candidate { address, advert: advert.clone() })
+            .filter_map(|(address, advert)| {
+                let price_per_gmac = advert.prices.in_token(token)?;
+                Some(Candidate { address, advert: advert.clone(), price_per_gmac })
+            })
             .collect();
-        candidates.sort_by_key(|c| (c.advert.price_per_gmac, std::cmp::Reverse(c.advert.memory), c.address));
+        candidates.sort_by_key(|c| (c.price_per_gmac, std::cmp::Reverse(c.advert.memory), c.address));
         if candidates.len() < count {
             return Err(TooFew { found: candidates.len(), needed: count });
         }
@@ -98,10 +108,14 @@ impl Market {
 
 #[cfg(test)]
 mod tests {
+    use tensorlink_node::price::Prices;
+
     use super::*;
 
+    const SNO: Address = Address::repeat_byte(9);
+
     fn advert(price_per_gmac: u128, free_lanes: u16) -> WorkerAdvert {
-        WorkerAdvert { memory: 1, free_lanes, price_per_gmac, engine: String::new() }
+        WorkerAdvert { memory: 1, free_lanes, prices: Prices { sno: price_per_gmac, eth: None }, engine: String::new() }
     }
 
     #[test]
@@ -112,9 +126,9 @@ mod tests {
             market.hear(address(n), advert(price, lanes));
         }
         let eligible = |a: Address| a != address(5);
-        let chosen = market.rank(2, eligible).unwrap();
+        let chosen = market.rank(2, SNO, eligible).unwrap();
         assert_eq!(chosen.iter().map(|c| c.address).collect::<Vec<_>>(), [address(4), address(2), address(1)]);
-        assert_eq!(market.rank(4, eligible), Err(TooFew { found: 3, needed: 4 }));
+        assert_eq!(market.rank(4, SNO, eligible), Err(TooFew { found: 3, needed: 4 }));
     }
 
     #[test]
@@ -136,6 +150,6 @@ mod tests {
         let mut market = Market::default();
         market.hear(Address::ZERO, advert(1, 1));
         market.hear(Address::ZERO, advert(1, 0));
-        assert!(market.rank(1, |_| true).is_err());
+        assert!(market.rank(1, SNO, |_| true).is_err());
     }
 }

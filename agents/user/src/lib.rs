@@ -14,23 +14,25 @@
 //! Workers that have a free lane are ranked by price:
 //!
 //! ```
+//! use tensorlink_node::price::Prices;
 //! use tensorlink_node::wire::gossip::WorkerAdvert;
 //! use tensorlink_types::Address;
 //! use tensorlink_user::hire::Market;
 //!
 //! let advert = |price_per_gmac, free_lanes| {
-//!     WorkerAdvert { memory: 8 << 30, free_lanes, price_per_gmac, engine: "cpu".into() }
+//!     let prices = Prices { sno: price_per_gmac, eth: None };
+//!     WorkerAdvert { memory: 8 << 30, free_lanes, prices, engine: "cpu".into() }
 //! };
-//! let [ada, ben, cleo] = [1, 2, 3].map(Address::with_last_byte);
+//! let [ada, ben, cleo, sno] = [1, 2, 3, 4].map(Address::with_last_byte);
 //! let mut market = Market::default();
 //! market.hear(ada, advert(3, 1));
 //! market.hear(ben, advert(1, 0));
 //! market.hear(cleo, advert(2, 1));
 //!
 //! let everybody = |_| true;
-//! let ranked = market.rank(2, everybody)?;
+//! let ranked = market.rank(2, sno, everybody)?;
 //! assert_eq!([ranked[0].address, ranked[1].address], [cleo, ada]);
-//! assert_eq!(market.rank(3, everybody).unwrap_err().found, 2);
+//! assert_eq!(market.rank(3, sno, everybody).unwrap_err().found, 2);
 //! # Ok::<(), tensorlink_user::hire::TooFew>(())
 //! ```
 

@@ -16,7 +16,7 @@ use tensorlink_node::{Keeper, Ports, Roster};
 use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_proof::commit::verify_signer;
 use tensorlink_types::abi::{Claim, Holder, JobKind, Offer};
-use tensorlink_types::{Address, Bytes, JobId, Lane};
+use tensorlink_types::{Address, B256, Bytes, JobId, Lane};
 use thiserror::Error;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -25,8 +25,8 @@ use crate::hire::{Candidate, Market, TooFew, Wanted};
 
 /// Progress reports that wait for a slow reader.
 const BACKLOG: usize = 4096;
-/// Longest wait for an offer: the worker fetches and checks its shard first.
-const OFFER: Duration = Duration::from_secs(120);
+/// Longest wait for an offer: the job has to be confirmed, and the worker fetches and checks its shard first.
+const OFFER: Duration = Duration::from_secs(300);
 /// Seconds a worker has to finalise its claims itself before the user does it.
 const GRACE: u64 = 3;
 /// Seconds after which an advert is one of the past: workers advertise every two.
@@ -259,7 +259,8 @@ impl User {
         self.progress.subscribe()
     }
 
-    /// Workers with `stake` wei of free stake, cheapest first, waiting up to `patience` for `count` of them.
+    /// Workers with `stake` wei of free stake that take `token`, cheapest first, waiting up to `patience` for `count`
+    /// of them.
     ///
     /// # Errors
     /// [`HireError::TooFew`] when patience is over.
@@ -267,24 +268,25 @@ impl User {
         &self,
         count: usize,
         stake: u128,
+        token: Address,
         patience: Duration,
     ) -> Result<Vec<Candidate>, HireError> {
         let deadline = self.ports.clock.now().saturating_add(patience.as_secs());
         // One round of adverts, so that the first to speak is not hired for that.
         self.ports.clock.sleep(Duration::from_secs(3)).await;
         loop {
-            match self.ranked(count, stake).await {
+            match self.ranked(count, stake, token).await {
                 Err(HireError::TooFew(_)) if self.ports.clock.now() < deadline => self.ports.clock.sleep(PAUSE).await,
                 ranked => return ranked,
             }
         }
     }
 
-    /// Workers that answer now, with `stake` wei of free stake, cheapest first; at least `count`.
+    /// Workers that answer now, with `stake` wei of free stake, and take `token`, cheapest first; at least `count`.
     ///
     /// # Errors
     /// [`HireError::TooFew`], or when the chain fails.
-    pub async fn ranked(&self, count: usize, stake: u128) -> Result<Vec<Candidate>, HireError> {
+    pub async fn ranked(&self, count: usize, stake: u128, token: Address) -> Result<Vec<Candidate>, HireError> {
         let own = self.ports.identity.address();
         let market = self.market().clone();
         let mut eligible = HashSet::new();
@@ -297,21 +299,22 @@ impl User {
                 eligible.insert(worker);
             }
         }
-        Ok(market.rank(count, |worker| eligible.contains(&worker))?)
+        Ok(market.rank(count, token, |worker| eligible.contains(&worker))?)
     }
 
     /// Asks each worker for a binding offer on its lane; lanes in order (`replica · stages + stage`). Where one does
     /// not offer, `instead` names the next to ask for its lane, if there is one. Returns who offered, in the order
-    /// of lanes.
+    /// of lanes. `terms`: the hash that the job was posted with (P-40).
     ///
     /// # Errors
     /// [`HireError`] of a worker that does not offer, and whom nobody replaces.
     pub async fn collect_offers(
         &self,
+        terms: B256,
         lanes: &[Wanted],
         mut instead: impl FnMut(&Wanted, &HireError) -> Option<Wanted>,
     ) -> Result<Vec<(Wanted, Offer, Bytes)>, HireError> {
-        let ask = |place: usize, wanted: Wanted| async move { (place, wanted, self.ask_offer(wanted).await) };
+        let ask = |place: usize, wanted: Wanted| async move { (place, wanted, self.ask_offer(terms, wanted).await) };
         let mut asked: FuturesUnordered<_> =
             lanes.iter().enumerate().map(|(place, wanted)| ask(place, *wanted)).collect();
         let mut offers = BTreeMap::new();
@@ -327,7 +330,7 @@ impl User {
         Ok(offers.into_values().collect())
     }
 
-    async fn ask_offer(&self, wanted: Wanted) -> Result<(Offer, Bytes), HireError> {
+    async fn ask_offer(&self, terms: B256, wanted: Wanted) -> Result<(Offer, Bytes), HireError> {
         let Wanted { lane, worker, .. } = wanted;
         let malformed = |source| HireError::Malformed { worker, source };
         let question = encode("request", &Request::Quote(lane)).map_err(malformed)?;
@@ -336,7 +339,7 @@ impl User {
             let late = self.ports.clock.now() >= deadline;
             let reason = match self.ports.net.request(worker, Protocol::Rpc, question.clone()).await {
                 Ok(answer) => match decode("response", &answer).map_err(malformed)? {
-                    Response::Offer { offer, signature } => return self.check_offer(wanted, offer, signature),
+                    Response::Offer { offer, signature } => return self.check_offer(terms, wanted, offer, signature),
                     // It may not have confirmed the job yet, or not have found us yet.
                     Response::Declined(reason) => reason,
                     Response::Refused(reason) => return Err(HireError::Declined { worker, lane, reason }),
@@ -355,11 +358,13 @@ impl User {
 
     fn check_offer(
         &self,
+        terms: B256,
         Wanted { lane, worker, limit }: Wanted,
         offer: Offer,
         signature: Vec<u8>,
     ) -> Result<(Offer, Bytes), HireError> {
-        if (offer.job, offer.stage, offer.replica, offer.worker) != (lane.job.0, lane.stage, lane.replica, worker) {
+        let named = (offer.job, offer.terms, offer.stage, offer.replica, offer.worker);
+        if named != (lane.job.0, terms, lane.stage, lane.replica, worker) {
             return Err(HireError::Mismatch { worker, lane, offer: Box::new(offer) });
         }
         if offer.pricePerInterval > limit {

@@ -187,6 +187,8 @@ pub(crate) enum Gap {
     Log(#[from] LogError),
     #[error("the claimed output: {0}")]
     Output(#[from] OpeningError),
+    #[error("of an output of {length} bytes it shows {given}, too slowly or in crumbs")]
+    Slow { given: u64, length: u64 },
     #[error("what it shows is not what it signed: {0}")]
     Shown(FraudError),
     #[error("it signs {0} statements about {1} steps")]

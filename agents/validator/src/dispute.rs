@@ -7,7 +7,7 @@ use tensorlink_graph::engine::Engine;
 use tensorlink_node::ports::Call;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::replay::{OperatorTensors, Replay, Roots};
-use tensorlink_node::wire::rpc::{Request, Response};
+use tensorlink_node::wire::rpc::{OUTPUT_PIECE, Request, Response};
 use tensorlink_num::Tensor;
 use tensorlink_proof::audit::{Answer, Audit, OwnInterval, Undecided, Verdict, first_element};
 use tensorlink_proof::commit::{Boundary, BoundaryLists, LogBuilder, LogError, ProgramList};
@@ -16,6 +16,12 @@ use tensorlink_proof::merkle::TensorTree;
 use tensorlink_types::{Address, TensorRoot, TensorType};
 
 use crate::audit::{AuditError, Auditor, Failed, Finding, Gap, Standing, Target, fatal};
+
+/// Longest time that a worker may take to show an output, seconds. The largest that is served, of scores of 4,096
+/// tokens, has some hundred pieces.
+const SHOWN: u64 = 600;
+/// Pieces that a worker may give an output in beyond what it takes.
+const CRUMBS: u64 = 64;
 
 /// A claim known to differ from its re-execution.
 pub(crate) struct Dispute<'a, E> {
@@ -188,13 +194,36 @@ where
 
     /// Our tensors of an operator, and the bytes of the worker's output.
     async fn outputs(&self, step: u32, operator: u32) -> Result<(OperatorTensors, Vec<u8>), Failed> {
-        let question = Request::Output { claim: self.target.id, step, operator };
-        let Response::Output(theirs) = self.auditor.ask(self.worker, &question).await? else {
-            return Err(Gap::OffTopic.into());
-        };
         let find = move |replay: Replay, engine: E| replay.operator(engine, step, operator);
         let tensors = self.auditor.blocking(self.replay.clone(), find).await?;
+        let theirs = self.output(step, operator, tensors.output.ty().byte_len()).await?;
         Ok((tensors, theirs))
+    }
+
+    /// The bytes of the worker's output, so many, piece by piece. A worker that gives them too slowly, in crumbs or not
+    /// at all is challenged for them.
+    async fn output(&self, step: u32, operator: u32, length: u64) -> Result<Vec<u8>, Failed> {
+        let most = length.div_ceil(OUTPUT_PIECE as u64).saturating_add(CRUMBS);
+        let deadline = self.auditor.ports.clock.now().saturating_add(SHOWN);
+        let mut theirs = Vec::new();
+        for _ in 0..=most {
+            let from = theirs.len() as u64;
+            if from >= length {
+                return Ok(theirs);
+            }
+            if self.auditor.ports.clock.now() > deadline {
+                break;
+            }
+            let question = Request::Output { claim: self.target.id, step, operator, from };
+            let Response::Output(piece) = self.auditor.ask(self.worker, &question).await? else {
+                return Err(Gap::OffTopic.into());
+            };
+            if piece.is_empty() || piece.len() as u64 > length - from {
+                return Err(Gap::OffTopic.into());
+            }
+            theirs.extend_from_slice(&piece);
+        }
+        Err(Gap::Slow { given: theirs.len() as u64, length }.into())
     }
 }
 

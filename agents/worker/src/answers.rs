@@ -99,8 +99,8 @@ where
     /// A binding offer for a lane.
     async fn offer(&self, peer: Address, lane: Lane) -> Response {
         let user = self.context.roster.members(lane.job).map(|members| members.user);
-        let manifest = self.posted().get(&lane.job).map(|posted| posted.manifest);
-        let (Some(user), Some(manifest)) = (user, manifest) else {
+        let posted = self.posted().get(&lane.job).copied();
+        let (Some(user), Some(posted)) = (user, posted) else {
             return Response::Declined("the job is not confirmed here yet: ask again".into());
         };
         if user != peer {
@@ -110,7 +110,7 @@ where
             return Response::Declined("as many offers as may be are being prepared: ask again".into());
         };
         let hold = |now, expires| self.promises.hold(lane, (now, expires), || self.free_lanes());
-        match quote(&self.context, lane, manifest, hold).await {
+        match quote(&self.context, lane, (posted.terms, posted.manifest), hold).await {
             Ok((offer, signature)) => Response::Offer { offer, signature },
             Err(declined) if declined.is_final() => Response::Refused(declined.to_string()),
             Err(declined) => Response::Declined(declined.to_string()),

@@ -12,7 +12,7 @@ use tensorlink_node::interval::{Span, inputs_len};
 use tensorlink_node::ports::{Owner, StoreError};
 use tensorlink_node::replay::{Replay, ReplayError, Roots};
 use tensorlink_node::shard::Shard;
-use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
+use tensorlink_node::wire::rpc::{IntervalRecord, OUTPUT_PIECE, Request, Response};
 use tensorlink_num::{Tensor, TensorError};
 use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_proof::commit::{Boundary, BoundaryLists, io_root, is_receipt, state_root, trace_root};
@@ -76,6 +76,7 @@ pub struct Replays {
     waiting: Semaphore,
     last: Mutex<Option<(ClaimId, Arc<Roots>)>>,
     sent: Mutex<Option<(ClaimId, Boundary, Arc<Sent>)>>,
+    shown: Mutex<Option<((ClaimId, u32, u32), Bytes)>>,
 }
 
 /// What a claim says was sent over a boundary: the logs, and the tensors' bytes by entry.
@@ -83,7 +84,12 @@ type Sent = (BoundaryLists, Vec<Bytes>);
 
 impl Default for Replays {
     fn default() -> Self {
-        Self { waiting: Semaphore::new(WAITING), last: Mutex::default(), sent: Mutex::default() }
+        Self {
+            waiting: Semaphore::new(WAITING),
+            last: Mutex::default(),
+            sent: Mutex::default(),
+            shown: Mutex::default(),
+        }
     }
 }
 
@@ -161,8 +167,8 @@ impl Repeatable {
                 let after = self.local(step)?.saturating_add(1);
                 roots.states.get(after).cloned().map(Response::Roots).ok_or(AuditError::NoStep(step))
             }
-            Request::Output { step, operator, .. } => {
-                Ok(Response::Output(self.output(context, replays, (step, operator)).await?.to_bytes()))
+            Request::Output { step, operator, from, .. } => {
+                Ok(Response::Output(self.piece(context, replays, (step, operator), from).await?))
             }
             Request::Quote(_)
             | Request::Ready(_)
@@ -175,21 +181,34 @@ impl Repeatable {
         }
     }
 
-    /// The output of an operator of a step.
-    async fn output<E>(
+    /// A piece of the output of an operator of a step. What has further pieces is kept until the last is asked for, or
+    /// another output: it takes as long to compute as all of them.
+    async fn piece<E>(
         &self,
         context: &Context<E>,
         replays: &Replays,
         (step, operator): (u32, u32),
-    ) -> Result<Tensor, AuditError>
+        from: u64,
+    ) -> Result<Vec<u8>, AuditError>
     where
         E: Engine + Send + 'static,
     {
         let _place = replays.waiting.try_acquire().map_err(|_| AuditError::Busy)?;
-        self.output_in_turn(context, replays, (step, operator)).await
+        let mut shown = replays.shown.lock().await;
+        let output = match shown.take() {
+            Some((of, output)) if of == (self.id, step, operator) => output,
+            _ => Bytes::from(self.output_in_turn(context, replays, (step, operator)).await?.to_bytes()),
+        };
+        let from = usize::try_from(from).unwrap_or(usize::MAX).min(output.len());
+        let to = from.saturating_add(OUTPUT_PIECE).min(output.len());
+        let piece = output.slice(from..to).to_vec();
+        if to < output.len() {
+            *shown = Some(((self.id, step, operator), output));
+        }
+        Ok(piece)
     }
 
-    /// The same, for who cannot be turned away: at most those who have a place come first.
+    /// The output of an operator of a step, for who cannot be turned away: at most those who have a place come first.
     pub(crate) async fn output_in_turn<E>(
         &self,
         context: &Context<E>,

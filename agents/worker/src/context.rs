@@ -1,11 +1,29 @@
 //! What all parts of a worker share.
 
 use std::sync::Arc;
+use tensorlink_node::price::Prices;
 
 use tensorlink_graph::engine::EngineError;
 use tensorlink_node::{Ports, Roster};
 
 use crate::stream_router::StreamRouter;
+
+/// What a worker lets a job ask for.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Most stake to put at risk in one lane, wei of SNO.
+    pub stake: u128,
+    /// Longest time from a job's start to its deadline, seconds.
+    pub duration: u64,
+    /// Longest time from the offer until the job must have started, seconds; its stake may be locked so long for
+    /// nothing.
+    pub wait: u64,
+}
+
+impl Limits {
+    /// None but those of the contracts.
+    pub const NONE: Self = Self { stake: u128::MAX, duration: u64::MAX, wait: u64::MAX };
+}
 
 /// What a worker is willing to do.
 #[derive(Clone, Debug)]
@@ -14,10 +32,10 @@ pub struct WorkerConfig {
     pub memory: u64,
     /// Lanes at once.
     pub max_lanes: u16,
-    /// Asking price, wei per billion multiply-adds.
-    pub price_per_gmac: u128,
-    /// Most stake to put at risk in one lane, wei of SNO.
-    pub max_stake: u128,
+    /// Asking prices.
+    pub prices: Prices,
+    /// What a job may ask for.
+    pub limits: Limits,
     /// Most tokens that a serving lane delivers unpaid; none for 65,536 or 16 longest texts, whichever is more.
     pub credit: Option<u32>,
 }

@@ -58,5 +58,5 @@ pub mod serving;
 pub mod stream_router;
 mod withheld;
 
-pub use context::{Context, EngineFactory, WorkerConfig};
+pub use context::{Context, EngineFactory, Limits, WorkerConfig};
 pub use role::{Worker, WorkerError};

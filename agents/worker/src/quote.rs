@@ -11,11 +11,11 @@ use tensorlink_node::price::{price_per_interval, price_per_token};
 use tensorlink_node::serving::ServingShard;
 use tensorlink_node::shard::{Shard, ShardError, ShardSource, bytes};
 use tensorlink_proof::commit::sign::SignatureError;
-use tensorlink_types::Lane;
 use tensorlink_types::abi::{JobKind, Offer};
+use tensorlink_types::{B256, Lane};
 use thiserror::Error;
 
-use crate::context::Context;
+use crate::context::{Context, Limits};
 
 /// How long an offer binds, seconds.
 const VALIDITY: u64 = 600;
@@ -40,6 +40,19 @@ pub enum Declined {
         /// Limit.
         limit: u128,
     },
+    /// Stake would be locked for too long.
+    #[error("the job asks for stake for {asked} seconds {stage}, this worker gives it for at most {limit}")]
+    Time {
+        /// Of the job: until it starts, or from then on.
+        stage: &'static str,
+        /// Asked, seconds.
+        asked: u64,
+        /// Limit, seconds.
+        limit: u64,
+    },
+    /// It pays in what this worker does not take.
+    #[error("this worker takes no jobs that pay in ETH")]
+    Token,
     /// Not enough stake.
     #[error("this worker has {free} wei of stake free, the job asks for {asked}")]
     NoStake {
@@ -79,7 +92,9 @@ impl Declined {
     /// Whether asking again is pointless: it lies in what was posted, or in what this worker is.
     pub const fn is_final(&self) -> bool {
         match self {
-            Self::NoLane | Self::Stake { .. } | Self::Disk { .. } | Self::Price => true,
+            Self::NoLane | Self::Stake { .. } | Self::Time { .. } | Self::Token | Self::Disk { .. } | Self::Price => {
+                true
+            }
             Self::Shard(error) => !matches!(error, ShardError::Chain(_) | ShardError::Store(_)),
             Self::Unknown(_) | Self::State(_) | Self::NoStake { .. } | Self::Busy | Self::Chain(_) | Self::Sign(_) => {
                 false
@@ -88,7 +103,8 @@ impl Declined {
     }
 }
 
-/// Fetches and checks the shard of a lane and signs an offer for it, if `hold` holds a lane from now until the offer
+/// Fetches and checks the shard of a lane and signs an offer for it, for the job that was posted with that hash of its
+/// user and terms (P-40) and with that manifest, if `hold` holds a lane from now until the offer
 /// expires (seconds).
 ///
 /// # Errors
@@ -96,10 +112,10 @@ impl Declined {
 pub async fn quote<E: Engine>(
     context: &Context<E>,
     lane: Lane,
-    manifest: Cid,
+    (terms, manifest): (B256, Cid),
     hold: impl FnOnce(u64, u64) -> bool,
 ) -> Result<(Offer, Vec<u8>), Declined> {
-    let job = context.ports.chain.job(lane.job).await?.ok_or(Declined::Unknown(lane.job.0))?;
+    let job = named(context, lane, terms).await?;
     if job.state != JobState::Posted {
         return Err(Declined::State(job.state));
     }
@@ -108,11 +124,13 @@ pub async fn quote<E: Engine>(
     }
     check_stake(context, &job).await?;
     let now = context.ports.chain.head().await?.timestamp;
+    check_times(&context.config.limits, &job, now)?;
+    let asked = context.config.prices.in_token(job.token).ok_or(Declined::Token)?;
     let expires = now.saturating_add(VALIDITY);
     if !hold(now, expires) {
         return Err(Declined::Busy);
     }
-    let (asked, steps) = (context.config.price_per_gmac, job.steps_per_interval);
+    let steps = job.steps_per_interval;
     let (price, needed) = match job.kind {
         JobKind::Training => {
             let shard = fetch(context, &job, (lane.stage, manifest), Owner::Quote).await?;
@@ -132,8 +150,11 @@ pub async fn quote<E: Engine>(
     if room < needed {
         return Err(Declined::Disk { needed, room });
     }
+    // What was looked at belongs to the job that was posted, if that is still the one of this number.
+    named(context, lane, terms).await?;
     let offer = Offer {
         job: lane.job.0,
+        terms,
         stage: lane.stage,
         replica: lane.replica,
         worker: context.ports.identity.address(),
@@ -144,8 +165,27 @@ pub async fn quote<E: Engine>(
     Ok((offer, signature))
 }
 
+/// The job of the lane as the chain has it now, if it is the one that was posted: a reorganisation may give its number
+/// to another (P-40).
+async fn named<E: Engine>(context: &Context<E>, lane: Lane, terms: B256) -> Result<JobView, Declined> {
+    let job = context.ports.chain.job(lane.job).await?;
+    job.filter(|job| job.terms == terms).ok_or(Declined::Unknown(lane.job.0))
+}
+
+/// How long the stake may be locked: for nothing until the job starts, and from then on.
+const fn check_times(limits: &Limits, job: &JobView, now: u64) -> Result<(), Declined> {
+    let wait = job.accept_by.saturating_sub(now);
+    if wait > limits.wait {
+        return Err(Declined::Time { stage: "until it starts", asked: wait, limit: limits.wait });
+    }
+    if job.duration > limits.duration {
+        return Err(Declined::Time { stage: "once it has started", asked: job.duration, limit: limits.duration });
+    }
+    Ok(())
+}
+
 async fn check_stake<E: Engine>(context: &Context<E>, job: &JobView) -> Result<(), Declined> {
-    let (asked, limit) = (job.worker_stake, context.config.max_stake);
+    let (asked, limit) = (job.worker_stake, context.config.limits.stake);
     if asked > limit {
         return Err(Declined::Stake { asked, limit });
     }

@@ -87,6 +87,8 @@ pub(crate) struct Running {
 /// What a confirmed posting says of a job.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Posted {
+    /// Hash of the job's user and terms (P-40).
+    pub(crate) terms: B256,
     pub(crate) manifest: Cid,
     pub(crate) kind: JobKind,
     /// Intervals, or tokens, that are paid for at most.
@@ -207,7 +209,7 @@ where
             let advert = WorkerAdvert {
                 memory: self.context.config.memory,
                 free_lanes: self.free_lanes().saturating_sub(promised),
-                price_per_gmac: self.context.config.price_per_gmac,
+                prices: self.context.config.prices,
                 engine: engine.clone(),
             };
             if let Ok(message) = encode("advert", &advert)
@@ -255,12 +257,13 @@ where
             }
         }
         match at.event {
-            Event::JobPosted { job, terms, .. } => {
+            Event::JobPosted { job, user, terms, .. } => {
                 match (Cid::try_from(terms.manifest.as_ref()), JobKind::from_number(terms.kind)) {
                     (Ok(manifest), Some(kind)) => {
                         let (intervals, first_step, window) =
                             (terms.intervals, terms.firstStep, terms.challengeWindow.into());
-                        self.posted().insert(job, Posted { manifest, kind, intervals, first_step, window });
+                        let terms = terms.hash_of(user);
+                        self.posted().insert(job, Posted { terms, manifest, kind, intervals, first_step, window });
                     }
                     (Err(error), _) => tracing::debug!(%job, %error, "a job whose manifest is not a CID"),
                     (_, None) => tracing::debug!(%job, kind = terms.kind, "a job of a kind unknown here"),

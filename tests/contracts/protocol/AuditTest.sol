@@ -30,10 +30,10 @@ abstract contract AuditTest is BeaconTest {
     bytes32 internal id;
     bool internal serving;
 
-    /// @dev Two audits for each claim, and two validators.
+    /// @dev Two audits for each claim, and two validators; lanes may have less at risk than a penalty takes.
     function _parameters() internal pure virtual override returns (Parameters memory p) {
         p = super._parameters();
-        (p.validatorCollateral, p.auditsPerClaimBps) = (COLLATERAL, 20_000);
+        (p.validatorCollateral, p.auditsPerClaimBps, p.disputeBond) = (COLLATERAL, 20_000, 1);
     }
 
     /// @dev What an auditor loses: `auditPenaltyBps` of its collateral, which is less than a lane's stake.

@@ -244,8 +244,8 @@ abstract contract CustodyTest is ProtocolTest {
     }
 
     /// @dev What a conviction is told as.
-    function _expectConvicted(bytes32 claimId, address who, IDisputes.Fault fault) internal {
+    function _expectConvicted(bytes32 claimId, uint16 stage, IDisputes.Fault fault) internal {
         vm.expectEmit(address(disputes));
-        emit IDisputes.Convicted(claimId, who, auditor, fault, 0, 0, 0, 0, 0);
+        emit IDisputes.Convicted(job, workers[stage].addr, auditor, stage, 0, claimId, fault, 0, 0, 0, 0, 0);
     }
 }

@@ -36,7 +36,7 @@ import {Signatures} from "./Signatures.sol";
 /// @notice Claims here are of states that nothing computed: `stateAt`. What convicts them is in `Conviction.t.sol`.
 abstract contract ProtocolTest is Test, Deployer, PlainLists, Questions {
     uint128 internal constant PRICE = 3 ether;
-    uint128 internal constant STAKE = 50 ether;
+    uint128 internal constant STAKE = 100 ether;
     uint32 internal constant WINDOW = 2 hours;
     uint32 internal constant SEALING = 6 hours;
     uint32 internal constant PERIOD = 5 minutes;
@@ -189,6 +189,7 @@ abstract contract ProtocolTest is Test, Deployer, PlainLists, Questions {
     function _offer(uint64 job, uint16 stage, uint16 replica, address worker) internal view returns (Offer memory) {
         return Offer({
             job: job,
+            terms: jobs.jobOf(job).terms,
             stage: stage,
             replica: replica,
             worker: worker,

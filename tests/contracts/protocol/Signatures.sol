@@ -21,9 +21,10 @@ library Signatures {
 
     function hash(Offer memory o) internal pure returns (bytes32) {
         bytes32 typeHash = keccak256(
-            "Offer(uint64 job,uint16 stage,uint16 replica,address worker,uint128 pricePerInterval,uint40 expires)"
+            "Offer(uint64 job,bytes32 terms,uint16 stage,uint16 replica,address worker,uint128 pricePerInterval,uint40 expires)"
         );
-        return keccak256(abi.encode(typeHash, o.job, o.stage, o.replica, o.worker, o.pricePerInterval, o.expires));
+        return
+            keccak256(abi.encode(typeHash, o.job, o.terms, o.stage, o.replica, o.worker, o.pricePerInterval, o.expires));
     }
 
     function hash(Claim memory c) internal pure returns (bytes32) {

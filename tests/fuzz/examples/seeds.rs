@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
+use tensorlink_node::price::Prices;
 
 use alloy_sol_types::SolValue;
 use bytes::Bytes;
@@ -98,7 +99,15 @@ fn logs() -> BoundaryLogs {
 
 fn offer() -> Offer {
     let worker = Address::repeat_byte(6);
-    Offer { job: 7, stage: 1, replica: 0, worker, pricePerInterval: 1_000_000, expires: U256::from(9).to() }
+    Offer {
+        job: 7,
+        terms: B256::repeat_byte(9),
+        stage: 1,
+        replica: 0,
+        worker,
+        pricePerInterval: 1_000_000,
+        expires: U256::from(9).to(),
+    }
 }
 
 fn frames() -> Vec<Seed> {
@@ -123,7 +132,7 @@ fn messages() -> Vec<Seed> {
     let requests = [
         Request::Quote(LANE),
         Request::Interval(id),
-        Request::Output { claim: id, step: 12, operator: 300 },
+        Request::Output { claim: id, step: 12, operator: 300, from: 1 << 26 },
         Request::Advance(advance),
         Request::Pay { voucher, signature: vec![27; 65] },
         Request::Receipts { lane: LANE, epoch: 1 },
@@ -164,7 +173,12 @@ fn messages() -> Vec<Seed> {
 }
 
 fn gossip() -> Vec<Seed> {
-    let advert = WorkerAdvert { memory: 1 << 33, free_lanes: 2, price_per_gmac: 1 << 70, engine: "cpu".into() };
+    let advert = WorkerAdvert {
+        memory: 1 << 33,
+        free_lanes: 2,
+        prices: Prices { sno: 1 << 70, eth: Some(1) },
+        engine: "cpu".into(),
+    };
     let progress = Progress {
         lane: LANE,
         step: 40,

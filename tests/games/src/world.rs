@@ -140,7 +140,7 @@ impl World {
 
     /// Posts a job of three stages, has it accepted and starts it.
     fn start(&mut self, terms: JobTerms) -> (JobId, Lineage) {
-        let first_step = terms.firstStep;
+        let (first_step, named) = (terms.firstStep, terms.hash_of(USER));
         let posted = self.call(USER, &Call::Post { terms, deposit: U256::from(1_000) }).expect("the job is posted").1;
         let job = posted.iter().find_map(|event| match event {
             Event::JobPosted { job, .. } => Some(*job),
@@ -149,6 +149,7 @@ impl World {
         let job = job.expect("the job has a number");
         let offers = [0, 1, 2].map(|stage| Offer {
             job: job.0,
+            terms: named,
             stage,
             replica: 0,
             worker: worker_of(stage),

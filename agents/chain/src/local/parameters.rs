@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn the_file_in_the_program_is_read() {
         let parameters = parameters().unwrap();
-        assert_eq!(parameters.validatorCollateral.to_string(), "1000000000000000000000000");
+        assert_eq!(parameters.validatorCollateral.to_string(), "10000000000000000000000");
         assert!(parameters.minChallengeWindow <= parameters.maxChallengeWindow);
     }
 }

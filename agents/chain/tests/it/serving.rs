@@ -171,7 +171,7 @@ async fn a_worker_that_signs_two_lengths_of_one_text_is_convicted_and_redeems_no
     let by_reference = (id, worker.account(), expected.auditor, Fault::Contradiction, expected.step);
     assert_eq!(conviction, Some(by_reference));
     assert!(convicted.events.contains(&Event::JobClosing { job, convicted: true }));
-    let slashed = |event: &Event| matches!(event, Event::Slashed { amount, .. } if *amount == sno("5"));
+    let slashed = |event: &Event| matches!(event, Event::Slashed { amount, .. } if *amount == sno("10"));
     assert!(convicted.events.iter().any(slashed), "{:?}", convicted.events);
     let error = worker.send(redeem(&world, USER, voucher(job, 1, (0, 3), &[id]))).await.unwrap_err();
     assert_eq!(refusal(error), "LaneConvicted(0, 0)");

@@ -138,7 +138,7 @@ impl World {
             acceptBy: U40::from(now + 3_600),
             duration: U40::from(7_200),
             challengeWindow: WINDOW,
-            workerStake: sno("5").to(),
+            workerStake: sno("10").to(),
             continues: 0,
             firstStep: 0,
             programs: vec![B256::repeat_byte(1)],
@@ -174,10 +174,12 @@ impl World {
     ) -> JobId {
         worker.send(Call::Stake { role: Role::Worker, amount: sno("50") }).await.unwrap();
         let now = user.head().await.unwrap().timestamp;
+        let named = terms.hash_of(user.account());
         let posted = user.send(Call::Post { terms, deposit }).await.unwrap();
         let [Event::JobPosted { job, .. }] = &posted.events[..] else { panic!("{:?}", posted.events) };
         let offer = Offer {
             job: job.0,
+            terms: named,
             stage: 0,
             replica: 0,
             worker: worker.account(),

@@ -89,7 +89,8 @@ async fn claim(
     });
     let target = target.with_context(|| format!("{lane} has no confirmed claim for interval {interval}"))?;
     let shown = if args.force {
-        force(auditor, &target, (known, config.confirmations)).await?
+        let confirmations = config.confirmations(auditor.ports.chain.deployment().chain_id);
+        force(auditor, &target, (known, confirmations)).await?
     } else {
         audit(auditor, &target).await?
     };

@@ -223,7 +223,7 @@ impl<'a> Hiring<'a> {
         let until = node.ports.clock.now().saturating_add(args.patience);
         let candidates = tokio::select! {
             () = shutdown.cancelled() => bail!("interrupted; nothing was posted"),
-            found = user.find_workers(lanes, worker_stake, patience) => found,
+            found = user.find_workers(lanes, worker_stake, token, patience) => found,
             never = tell_unreached(&node, config) => match never {},
         };
         let others = match candidates {
@@ -287,7 +287,7 @@ impl<'a> Hiring<'a> {
                 () = shutdown.cancelled() => bail!("interrupted; nothing was posted"),
                 () = clock.sleep(LOOK) => {}
             }
-            match self.user.ranked(shape.0.saturating_mul(shape.1), self.worker_stake).await {
+            match self.user.ranked(shape.0.saturating_mul(shape.1), self.worker_stake, self.token).await {
                 Ok(ranked) => self.others = ranked,
                 // Who was there a moment ago is busy now, perhaps.
                 Err(HireError::TooFew(_)) => {}
@@ -348,10 +348,10 @@ impl<'a> Hiring<'a> {
     /// `price` of a stage at a price per billion multiply-adds.
     pub fn prices(&mut self, price: impl Fn(usize, u128) -> Option<u128>) -> Result<Vec<u128>> {
         let stages = usize::from(self.args.stages).max(1);
-        let of_other = |other: &Candidate| (0..stages).map(|stage| price(stage, other.advert.price_per_gmac)).collect();
+        let of_other = |other: &Candidate| (0..stages).map(|stage| price(stage, other.price_per_gmac)).collect();
         self.other_prices = self.others.iter().map(of_other).collect();
         let of = |(index, candidate): (usize, &Candidate)| {
-            let asked = price(index % stages, candidate.advert.price_per_gmac);
+            let asked = price(index % stages, candidate.price_per_gmac);
             asked.with_context(|| format!("{} advertises a price beyond what an offer can hold", candidate.address))
         };
         self.candidates.iter().enumerate().map(of).collect()
@@ -420,7 +420,9 @@ impl<'a> Hiring<'a> {
         let (user, chain) = (&self.user, &self.node.ports.chain);
         let mut bench = Bench::new(self, lanes);
         let work = async {
-            let offered = user.collect_offers(lanes, |wanted, error| bench.instead(wanted, error)).await?;
+            let posted = chain.job(job).await?.context("the job was undone by a reorganisation; nothing is paid")?;
+            let offered =
+                user.collect_offers(posted.terms, lanes, |wanted, error| bench.instead(wanted, error)).await?;
             let lanes: Vec<Wanted> = offered.iter().map(|(wanted, ..)| *wanted).collect();
             let (offers, signatures): (Vec<_>, Vec<_>) =
                 offered.into_iter().map(|(_, offer, signature)| (offer, signature)).unzip();

@@ -312,7 +312,7 @@ fn estimate(stages: &[CompiledStage], candidates: &[Candidate], steps: u32) -> W
     let price = |(index, candidate): (usize, &Candidate)| {
         let stage = stages.get(index % stages.len().max(1));
         let work = stage.map_or(0, |stage| multiply_adds(&stage.program));
-        U256::from(work) * U256::from(steps) * U256::from(candidate.advert.price_per_gmac) / U256::from(1_000_000_000)
+        U256::from(work) * U256::from(steps) * U256::from(candidate.price_per_gmac) / U256::from(1_000_000_000)
     };
     Wei(candidates.iter().enumerate().map(price).sum())
 }

@@ -1,6 +1,7 @@
 //! `tensorlink worker run`.
 
 use std::sync::Arc;
+use tensorlink_node::price::Prices;
 
 use anyhow::{Context, Result, bail};
 use tensorlink_graph::transformer::CacheEngine;
@@ -9,7 +10,7 @@ use tensorlink_node::ports::chain::Role;
 use tensorlink_node::{Ports, Roster};
 use tensorlink_tensor::TorchEngine;
 use tensorlink_validator::Witness;
-use tensorlink_worker::{Context as WorkerContext, Worker, WorkerConfig, WorkerError};
+use tensorlink_worker::{Context as WorkerContext, Limits, Worker, WorkerConfig, WorkerError};
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::{parse_amount, parse_size};
@@ -22,6 +23,10 @@ use crate::node::Node;
 const MAX_LANES: u16 = 8;
 const DEFAULT_PRICE: &str = "0.000001";
 const DEFAULT_DISK: &str = "10GiB";
+/// 30 days, seconds.
+const DEFAULT_MAX_DURATION: u64 = 2_592_000;
+/// A day, seconds.
+const DEFAULT_MAX_WAIT: u64 = 86_400;
 
 /// Runs a worker until interrupted.
 pub async fn run(config: &Config, args: &WorkerArgs, shutdown: CancellationToken) -> Result<()> {
@@ -47,7 +52,14 @@ where
         Some(text) => parse_size(&text)?,
         None => engine.memory()? / 2,
     };
-    let price = parse_amount(&pick(&args.price, &file.price).unwrap_or_else(|| DEFAULT_PRICE.into()))?;
+    let amount = |text: &str, flag: &str| -> Result<u128> {
+        parse_amount(text)?.try_into().ok().with_context(|| format!("{flag} is too large"))
+    };
+    let price = amount(&pick(&args.price, &file.price).unwrap_or_else(|| DEFAULT_PRICE.into()), "--price")?;
+    let eth_price = pick(&args.eth_price, &file.eth_price).map(|text| amount(&text, "--eth-price")).transpose()?;
+    let max_stake = pick(&args.max_stake, &file.max_stake).map(|text| amount(&text, "--max-stake")).transpose()?;
+    let duration = args.max_duration.or(file.max_duration).unwrap_or(DEFAULT_MAX_DURATION);
+    let wait = args.max_wait.or(file.max_wait).unwrap_or(DEFAULT_MAX_WAIT);
     let disk = parse_size(&pick(&args.disk, &file.disk).unwrap_or_else(|| DEFAULT_DISK.into()))?;
     let make = device::factory(engine);
 
@@ -59,7 +71,6 @@ where
         bail!("{own} has no bonded stake: `tensorlink stake <amount>` first");
     }
     let (ports, wrap) = (dress(node.ports.clone()), Arc::new(wrap));
-    let price_per_gmac = price.try_into().ok().context("the price is too large")?;
     let worked = loop {
         let (own_make, make, wrap) = (make.clone(), make.clone(), wrap.clone());
         let witness = Witness { auditor: Arc::new(node.auditor(move || own_make(), memory, 1).await?) };
@@ -67,8 +78,8 @@ where
             config: WorkerConfig {
                 memory,
                 max_lanes: MAX_LANES,
-                price_per_gmac,
-                max_stake: stake.bonded,
+                prices: Prices { sno: price, eth: eth_price },
+                limits: Limits { stake: max_stake.unwrap_or(stake.bonded), duration, wait },
                 credit: None,
             },
             ports: ports.clone(),

@@ -119,7 +119,9 @@ impl Docket {
                     played.apply(told, sent());
                 }
             }
-            Event::Convicted { claim, worker, auditor, fault, step, operator, element, claimed, recomputed } => {
+            Event::Convicted {
+                claim, worker, auditor, fault, step, operator, element, claimed, recomputed, ..
+            } => {
                 self.convictions.push(Conviction {
                     claim: *claim,
                     interval: self.claims.get(claim).map(|(claim, _)| claim.interval),

@@ -27,6 +27,7 @@ fn view(replicas: u16) -> JobView {
         challenge_window: 10,
         worker_stake: 0,
         lineage: JobKey(B256::ZERO).into(),
+        terms: B256::ZERO,
     }
 }
 

@@ -139,6 +139,7 @@ pub(super) mod tests {
             challenge_window: 0,
             worker_stake: 0,
             lineage: JobKey(B256::ZERO).into(),
+            terms: B256::ZERO,
         }
     }
 

@@ -137,6 +137,7 @@ mod tests {
     fn silence() -> Silence {
         let offer = |stage: u16| Offer {
             job: JOB.0,
+            terms: B256::ZERO,
             stage,
             replica: 0,
             worker: WORKERS[usize::from(stage)],

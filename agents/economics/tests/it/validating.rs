@@ -79,14 +79,15 @@ fn above_the_highest_price_nobody_looks() {
             (audit.penalty / audit.least_penalty() - RULES.min_stake() / least_stake(&RULES, &MARKET)).abs() < 1e-9
         );
     }
-    assert!((price_of_highest_penalty(&Rules { audit_penalty_bps: 100, ..RULES }) - 2.0 * grows_to).abs() < 1e-9);
+    let twice = Rules { audit_penalty_bps: 2 * RULES.audit_penalty_bps, ..RULES };
+    assert!((price_of_highest_penalty(&twice) - 2.0 * grows_to).abs() < 1e-9);
 }
 
 #[test]
 fn no_share_of_the_collateral_makes_up_for_too_small_a_stake() {
     let market = Market { checking: 0.01, ..MARKET };
     assert!(least_stake(&RULES, &market) > RULES.min_stake());
-    for audit_penalty_bps in [10, 50, 10_000] {
+    for audit_penalty_bps in [10, 5_000, 10_000] {
         let rules = Rules { audit_penalty_bps, ..RULES };
         assert_eq!(highest_price(&rules, &market), 0.0);
         assert!(!looks(Audit::by(&rules, &market)));

@@ -10,6 +10,7 @@ use libp2p::identity::Keypair;
 use libp2p::{SwarmBuilder, tls, yamux};
 use tensorlink_net::{Libp2pNet, NetConfig, address_of};
 use tensorlink_node::ports::{Net, NetError};
+use tensorlink_node::price::Prices;
 use tensorlink_node::wire::encode;
 use tensorlink_node::wire::gossip::{WORKERS, WorkerAdvert};
 use tensorlink_types::Address;
@@ -19,7 +20,16 @@ use crate::common::{Open, Staked, addresses, connected, eventually, identity, no
 
 /// A worker's advert, told from others by its price.
 fn advert(price_per_gmac: u128) -> Bytes {
-    encode("advert", &WorkerAdvert { memory: 1, free_lanes: 1, price_per_gmac, engine: String::new() }).unwrap()
+    encode(
+        "advert",
+        &WorkerAdvert {
+            memory: 1,
+            free_lanes: 1,
+            prices: Prices { sno: price_per_gmac, eth: None },
+            engine: String::new(),
+        },
+    )
+    .unwrap()
 }
 
 #[tokio::test]

@@ -124,6 +124,8 @@ pub struct JobView {
     #[serde(with = "crate::wei")]
     pub worker_stake: u128,
     pub lineage: Lineage,
+    /// Hash of its user and its terms, which offers name (P-40).
+    pub terms: B256,
 }
 
 /// What `Checkpoints` holds of a lane.

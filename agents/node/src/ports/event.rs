@@ -104,6 +104,7 @@ pub enum Event {
         told: Told,
     },
     Convicted {
+        lane: Lane,
         claim: ClaimId,
         worker: Address,
         auditor: Address,

@@ -1,5 +1,6 @@
 //! Messages that are published to everybody and may be lost.
 
+use crate::price::Prices;
 use serde::{Deserialize, Serialize};
 use tensorlink_types::{JobId, Lane};
 
@@ -31,8 +32,8 @@ pub struct WorkerAdvert {
     pub memory: u64,
     /// Lanes it can take now.
     pub free_lanes: u16,
-    /// Asking price in wei per billion multiply-adds.
-    pub price_per_gmac: u128,
+    /// What it asks for a billion multiply-adds.
+    pub prices: Prices,
     /// Engine, for people.
     pub engine: String,
 }
@@ -77,7 +78,8 @@ mod tests {
     fn only_what_a_topic_is_for_is_well_formed() {
         let advert = |engine: usize| {
             let engine = "x".repeat(engine);
-            encode("advert", &WorkerAdvert { memory: 1, free_lanes: 1, price_per_gmac: 1, engine }).unwrap()
+            encode("advert", &WorkerAdvert { memory: 1, free_lanes: 1, prices: Prices { sno: 1, eth: None }, engine })
+                .unwrap()
         };
         assert!(is_well_formed(WORKERS, &advert(MAX_ENGINE)) && !is_well_formed(WORKERS, &advert(MAX_ENGINE + 1)));
         let trailing = [&advert(1)[..], &[0]].concat();

@@ -5,6 +5,9 @@ use tensorlink_proof::commit::SenderSignatures;
 use tensorlink_types::abi::{BoundaryLogs, Claim, Holder, Offer, StepStatement, Voucher};
 use tensorlink_types::{ClaimId, JobId, Lane, TensorRoot};
 
+/// Most bytes of an operator's output in one answer.
+pub const OUTPUT_PIECE: usize = 4 << 20;
+
 /// Asked of a worker.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Request {
@@ -43,7 +46,8 @@ pub enum Request {
         /// The step.
         step: u32,
     },
-    /// An auditor asks for one operator's output of one step.
+    /// An auditor asks for one operator's output of one step, piece by piece: of a long text it may be larger than any
+    /// message.
     Output {
         /// The claim.
         claim: ClaimId,
@@ -51,6 +55,8 @@ pub enum Request {
         step: u32,
         /// Index of the operator in the program.
         operator: u32,
+        /// The byte that the piece begins with.
+        from: u64,
     },
     /// The user of a serving job sends the next tokens of a text through a lane.
     Advance(Advance),
@@ -136,7 +142,8 @@ pub enum Response {
     },
     /// To `Trace` and `State`.
     Roots(Vec<TensorRoot>),
-    /// To `Output`: canonical bytes without padding.
+    /// To `Output`: of its canonical bytes without padding those that were asked for, at most [`OUTPUT_PIECE`]; none
+    /// beyond the last.
     Output(#[serde(with = "serde_bytes")] Vec<u8>),
     /// To `Advance`.
     Advanced {

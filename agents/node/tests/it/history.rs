@@ -81,7 +81,7 @@ async fn amounts_of_any_size_are_remembered() {
     };
     let worker = Address::repeat_byte(1);
     let expires = U256::from(1).to();
-    let offer = Offer { job: 1, stage: 0, replica: 0, worker, pricePerInterval: u128::MAX, expires };
+    let offer = Offer { job: 1, worker, pricePerInterval: u128::MAX, expires, ..Offer::default() };
     let posted = Event::JobPosted { job: JobId(1), user: worker, deposit: U256::MAX, terms };
     let accepted = Event::JobAccepted { job: JobId(1), offers: vec![offer] };
     let all = [(1, posted), (2, accepted)].map(|(block, what)| EventAt { event: what, ..event(block, 0, 1) });

@@ -64,6 +64,9 @@ impl Ledger {
 
     /// Tells an event, in a block of its own.
     pub fn tell(&mut self, event: Event) {
+        if let Event::JobPosted { user, terms, .. } = &event {
+            self.job.terms = terms.hash_of(*user);
+        }
         let (timestamp, told) = (self.now, self.told.get_or_insert_default());
         let block = told.len() as u64;
         let (block_hash, transaction) = (B256::ZERO, B256::ZERO);

@@ -37,6 +37,10 @@ use tensorlink_types::{Address, B256, JobId, JobKey, Lane};
 pub const JOB: JobId = JobId(1);
 pub const USER: Address = Address::repeat_byte(0x55);
 pub const KEY: JobKey = JobKey(B256::repeat_byte(0x77));
+/// What jobs pay in.
+pub const SNO: Address = Address::repeat_byte(0x50);
+/// What its posting is named by.
+pub const TERMS: B256 = B256::repeat_byte(0x7e);
 pub const WINDOW: u64 = 10;
 pub const SEAL_WINDOW: u64 = 20;
 pub const STEPS: u32 = 2;
@@ -65,7 +69,7 @@ pub fn job_view(stages: u16, intervals: u32) -> JobView {
         state: JobState::Running,
         escrow: 1 << 60,
         audit_budget: 0,
-        token: Address::ZERO,
+        token: SNO,
         stages,
         replicas: 1,
         intervals,
@@ -77,6 +81,7 @@ pub fn job_view(stages: u16, intervals: u32) -> JobView {
         challenge_window: WINDOW,
         worker_stake: 10,
         lineage: KEY.into(),
+        terms: TERMS,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
+use tensorlink_node::price::Prices;
 
 use tensorlink_node::ports::chain::Role;
 use tensorlink_node::ports::{Event, Net};
@@ -36,7 +37,8 @@ impl World {
     }
 
     async fn advertise(&self, worker: Address) {
-        let advert = WorkerAdvert { memory: 1, free_lanes: 1, price_per_gmac: 1, engine: String::new() };
+        let advert =
+            WorkerAdvert { memory: 1, free_lanes: 1, prices: Prices { sno: 1, eth: None }, engine: String::new() };
         let net = MemoryNet { own: worker, hub: self.hub.clone() };
         net.publish(WORKERS, encode("advert", &advert).unwrap()).await.unwrap();
     }
@@ -51,7 +53,7 @@ impl World {
 
     /// Workers to be hired, without waiting for more.
     async fn found(&self) -> usize {
-        match self.user.find_workers(usize::MAX, 0, Duration::ZERO).await {
+        match self.user.find_workers(usize::MAX, 0, Address::repeat_byte(9), Duration::ZERO).await {
             Err(HireError::TooFew(few)) => few.found,
             other => panic!("{other:?}"),
         }

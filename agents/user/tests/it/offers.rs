@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tensorlink_node::ports::{Net, Protocol};
 use tensorlink_node::wire::encode;
 use tensorlink_node::wire::rpc::Response;
+use tensorlink_types::B256;
 use tensorlink_types::abi::Offer;
 use tensorlink_user::hire::Wanted;
 use tensorlink_user::{HireError, User};
@@ -22,8 +23,7 @@ async fn offered(signer: u8, change: impl FnOnce(&mut Offer)) -> Result<Offer, H
     let shutdown = CancellationToken::new();
     let user = User::start(ports, shutdown.clone()).await.unwrap();
     let mut requests = MemoryNet { own: worker, hub }.serve(Protocol::Rpc).await.unwrap();
-    let mut offer =
-        Offer { job: JOB.0, stage: 0, replica: 0, worker, pricePerInterval: 7, expires: Default::default() };
+    let mut offer = Offer { job: JOB.0, worker, pricePerInterval: 7, ..Offer::default() };
     change(&mut offer);
     let signature = identity(signer).sign(CONTRACTS.offer(&offer)).unwrap().to_vec();
     tokio::spawn(async move {
@@ -31,7 +31,7 @@ async fn offered(signer: u8, change: impl FnOnce(&mut Offer)) -> Result<Offer, H
         let answer = encode("response", &Response::Offer { offer, signature }).unwrap();
         request.reply.send(answer).unwrap();
     });
-    let result = user.collect_offers(&[Wanted { lane: lane(0), worker, limit: 7 }], |_, _| None).await;
+    let result = user.collect_offers(B256::ZERO, &[Wanted { lane: lane(0), worker, limit: 7 }], |_, _| None).await;
     shutdown.cancel();
     result.map(|mut offers| offers.remove(0).1)
 }
@@ -55,6 +55,7 @@ async fn an_offer_signed_by_another_is_refused() {
 #[tokio::test]
 async fn an_offer_for_something_else_is_refused() {
     assert!(matches!(offered(1, |o| o.stage = 1).await, Err(HireError::Mismatch { .. })));
+    assert!(matches!(offered(1, |o| o.terms = B256::repeat_byte(1)).await, Err(HireError::Mismatch { .. })));
     assert!(matches!(offered(1, |o| o.job = 2).await, Err(HireError::Mismatch { .. })));
     assert!(matches!(offered(1, |o| o.replica = 1).await, Err(HireError::Mismatch { .. })));
     assert!(matches!(offered(2, |o| o.worker = identity(2).address()).await, Err(HireError::Mismatch { .. })));
@@ -88,7 +89,7 @@ async fn where_one_refuses_the_next_is_asked() {
     let wanted = |worker| Wanted { lane: lane(0), worker, limit: 7 };
     let mut refused = Vec::new();
     let first = [wanted(workers[0])];
-    let offers = user.collect_offers(&first, |before, error| {
+    let offers = user.collect_offers(B256::ZERO, &first, |before, error| {
         refused.push((before.worker, error.to_string()));
         Some(wanted(workers[1]))
     });
@@ -96,7 +97,7 @@ async fn where_one_refuses_the_next_is_asked() {
     assert_eq!(offers.iter().map(|(wanted, ..)| wanted.worker).collect::<Vec<_>>(), workers[1..]);
     assert!(refused.len() == 1 && refused[0].0 == workers[0], "{refused:?}");
     assert!(refused[0].1.contains("this node lends 1"), "{refused:?}");
-    let nobody = user.collect_offers(&first, |_, _| None).await;
+    let nobody = user.collect_offers(B256::ZERO, &first, |_, _| None).await;
     assert!(matches!(nobody, Err(HireError::Declined { .. })), "{nobody:?}");
     shutdown.cancel();
 }

@@ -149,8 +149,9 @@ fn answer(kept: &[Kept], engine: impl Engine + Clone, auditor: Address, question
             Response::Statements(vec![(statement, signature)])
         }
         Request::Trace { .. } => Response::Roots(roots().traces[0].clone()),
-        Request::Output { step, operator, .. } => {
-            Response::Output(kept.replay.operator(engine, step, operator).unwrap().output.to_bytes())
+        Request::Output { step, operator, from, .. } => {
+            let output = kept.replay.operator(engine, step, operator).unwrap().output.to_bytes();
+            Response::Output(output[from as usize..].to_vec())
         }
         other => Response::Declined(format!("{other:?}")),
     }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tensorlink_node::price::Prices;
 
 use bytes::Bytes;
 use cid::Cid;
@@ -15,7 +16,7 @@ use tensorlink_types::Address;
 use tensorlink_types::abi::Claim;
 use tensorlink_worker::lane::{LaneError, LaneTask};
 use tensorlink_worker::record::{LaneLog, LaneRecord};
-use tensorlink_worker::{Context, WorkerConfig};
+use tensorlink_worker::{Context, Limits, WorkerConfig};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::support::{self, Hub, MemoryChain, MemoryNet, USER, identity, job_view, lane, shards};
@@ -25,20 +26,23 @@ const LIMIT: u64 = 1 << 30;
 /// Bytes by which a state is found on the disk.
 const MARK: usize = 24;
 
-/// Blocks on a disk, served until it is dropped.
-async fn store(hub: &Arc<Hub>, own: Address, folder: &Path) -> (Arc<Content<Embedded>>, DropGuard) {
-    let (net, serving) = (Arc::new(MemoryNet { own, hub: hub.clone() }), CancellationToken::new());
+/// Blocks on a disk, once whoever had them open before has ended.
+async fn open(folder: &Path) -> Embedded {
     let opened = async {
         loop {
-            // Whoever had it open before ends soon.
             match Embedded::open(folder, LIMIT) {
                 Err(StoreError::InUse(_)) => tokio::time::sleep(Duration::from_millis(10)).await,
                 opened => return opened.unwrap(),
             }
         }
     };
-    let backend = tokio::time::timeout(Duration::from_secs(10), opened).await.unwrap();
-    let content = Content::start(backend, net as Arc<dyn Net>, serving.clone()).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(10), opened).await.unwrap()
+}
+
+/// Blocks on a disk, served until it is dropped.
+async fn store(hub: &Arc<Hub>, own: Address, folder: &Path) -> (Arc<Content<Embedded>>, DropGuard) {
+    let (net, serving) = (Arc::new(MemoryNet { own, hub: hub.clone() }), CancellationToken::new());
+    let content = Content::start(open(folder).await, net as Arc<dyn Net>, serving.clone()).await.unwrap();
     (Arc::new(content), serving.drop_guard())
 }
 
@@ -67,7 +71,13 @@ impl Worker {
         let log = Arc::new(log);
         let context = Arc::new(Context {
             ports,
-            config: WorkerConfig { memory: LIMIT, max_lanes: 1, price_per_gmac: 1, max_stake: 100, credit: None },
+            config: WorkerConfig {
+                memory: LIMIT,
+                max_lanes: 1,
+                prices: Prices { sno: 1, eth: None },
+                limits: Limits { stake: 100, ..Limits::NONE },
+                credit: None,
+            },
             engine: Arc::new(|| Ok(Reference)),
             roster: Arc::new(Roster::new(own)),
             stream_router: Default::default(),
@@ -87,7 +97,9 @@ impl Worker {
     }
 
     /// Flips a byte of a file wherever it lies on the disk.
-    fn damage(&self, file: &[u8]) {
+    async fn damage(&self, file: &[u8]) {
+        // What is written over what another writes at the same time would damage more than the file.
+        drop(open(self.disk.path()).await);
         let path = self.disk.path().join("blocks.redb");
         let mut bytes = std::fs::read(&path).unwrap();
         let mark = &file[file.len() / 2..][..MARK];
@@ -112,7 +124,7 @@ async fn a_damaged_checkpoint_comes_from_whoever_else_has_it_and_is_whole_again(
     let users = tempfile::tempdir().unwrap();
     let (user, _serving) = store(&worker.hub, USER, users.path()).await;
     assert_eq!(user.put(state.clone()).await.unwrap(), cid);
-    worker.damage(&state);
+    worker.damage(&state).await;
     assert_eq!(claims(&worker.train(3).await.unwrap()), expected);
     // Nobody else is asked now.
     let (store, _serving) = store(&worker.hub, identity(KEY).address(), worker.disk.path()).await;
@@ -127,7 +139,7 @@ async fn a_damaged_checkpoint_that_nobody_else_has_ends_the_lane_and_is_told() {
     let users = tempfile::tempdir().unwrap();
     let (user, _serving) = store(&worker.hub, USER, users.path()).await;
     user.put(Bytes::from_static(b"something else")).await.unwrap();
-    worker.damage(&state);
+    worker.damage(&state).await;
     let error = worker.train(3).await.unwrap_err();
     assert!(matches!(&error, LaneError::Store(StoreError::Mismatch { cid: of, .. }) if *of == cid), "{error}");
     assert!(error.to_string().contains("this node's own store"), "{error}");

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tensorlink_node::price::Prices;
 
 use bytes::Bytes;
 use cid::Cid;
@@ -15,7 +16,7 @@ use tensorlink_store::{Content, Embedded};
 use tensorlink_types::abi::{JobTerms, Offer};
 use tensorlink_types::{Address, JobId, Lane, U256};
 use tensorlink_worker::record::LaneLog;
-use tensorlink_worker::{Context, Worker, WorkerConfig};
+use tensorlink_worker::{Context, Limits, Worker, WorkerConfig};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::serving::world::{Hasty, until};
@@ -92,8 +93,8 @@ impl World {
         LIMIT - self.user.room().await.unwrap()
     }
 
-    /// Starts the worker on the disk that an earlier one left.
-    async fn start(&self, budget: u64) -> Process {
+    /// The worker's disk, as an earlier process left it, until what is given with it is cancelled.
+    async fn open(&self, budget: u64) -> (Arc<dyn Store>, CancellationToken) {
         let opening = async {
             loop {
                 // Whoever had it open before ends soon.
@@ -106,11 +107,22 @@ impl World {
         let backend = tokio::time::timeout(Duration::from_secs(10), opening).await.unwrap();
         let (net, stop) = (MemoryNet { own: worker(), hub: self.hub.clone() }, CancellationToken::new());
         let net: Arc<dyn Net> = Arc::new(net);
-        let store: Arc<dyn Store> = Arc::new(Content::start(backend, net, stop.clone()).await.unwrap());
+        (Arc::new(Content::start(backend, net, stop.clone()).await.unwrap()), stop)
+    }
+
+    /// Starts the worker on the disk that an earlier one left.
+    async fn start(&self, budget: u64) -> Process {
+        let (store, stop) = self.open(budget).await;
         let ports = support::ports(KEY, self.chain.clone(), Arc::default(), self.hub.clone(), self.records.path());
         let context = Arc::new(Context {
             ports: Ports { store: store.clone(), clock: Arc::new(Hasty), ..ports },
-            config: WorkerConfig { memory: LIMIT, max_lanes: 1, price_per_gmac: 1, max_stake: 100, credit: None },
+            config: WorkerConfig {
+                memory: LIMIT,
+                max_lanes: 1,
+                prices: Prices { sno: 1, eth: None },
+                limits: Limits { stake: 100, ..Limits::NONE },
+                credit: None,
+            },
             engine: Arc::new(|| Ok(Reference)),
             roster: Arc::new(Roster::new(worker())),
             stream_router: Default::default(),
@@ -138,7 +150,7 @@ impl World {
             ..JobTerms::default()
         };
         let expires = Default::default();
-        let offer = Offer { job, stage: 0, replica: 0, worker: worker(), pricePerInterval: 1, expires };
+        let offer = Offer { job, worker: worker(), pricePerInterval: 1, expires, ..Offer::default() };
         self.chain.with(|ledger| {
             let view = ledger.lanes[&lane(0)];
             ledger.lanes.insert(lane_of(job), view);
@@ -200,15 +212,19 @@ async fn a_restart_keeps_what_a_running_job_needs_and_lets_go_of_what_ended_mean
     process.stop().await;
     let process = world.start(LIMIT).await;
     until(|| async { process.owners().await == [running] }).await;
+    // Claims that become final meanwhile let go of states: what the record names is looked at when nobody changes it.
+    process.stop().await;
     let logs = LaneLog::open_all(&Journal::open(world.records.path()).unwrap()).unwrap();
     let record = logs[0].get();
     assert!(record.files().len() > 2, "states and inputs: {:?}", record.files());
+    let (store, stop) = world.open(LIMIT).await;
     for name in record.files() {
         let cid = name.parse().unwrap();
-        process.store.of(Owner::Nobody).unpin(&cid).await.unwrap();
-        assert!(process.store.has(&cid).await.unwrap(), "the lane's record names {name}");
+        store.of(Owner::Nobody).unpin(&cid).await.unwrap();
+        assert!(store.has(&cid).await.unwrap(), "the lane's record names {name}");
     }
-    process.stop().await;
+    stop.cancel();
+    drop((store, logs));
 
     world.settle(1);
     let process = world.start(LIMIT).await;

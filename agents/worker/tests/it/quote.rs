@@ -1,19 +1,23 @@
 //! Offers ask the advertised price, and no more are out than the worker has lanes.
 
 use std::sync::Arc;
+use tensorlink_node::price::Prices;
 
 use tensorlink_graph::Reference;
 use tensorlink_node::Roster;
 use tensorlink_node::ports::Store;
-use tensorlink_node::ports::chain::JobState;
+use tensorlink_node::ports::chain::{JobState, JobView};
 use tensorlink_node::price::{price_per_interval, price_per_token};
-use tensorlink_types::abi::JobKind;
+use tensorlink_types::abi::{JobKind, Offer};
+use tensorlink_types::{Address, B256};
 use tensorlink_worker::promises::Promises;
 use tensorlink_worker::quote::{Declined, quote};
-use tensorlink_worker::{Context, WorkerConfig};
+use tensorlink_worker::{Context, Limits, WorkerConfig};
 
 use crate::support::serving::{LONGEST, publish_serving, serving_shards, serving_view};
-use crate::support::{self, Hub, JOB, MemoryChain, MemoryStore, STEPS, identity, job_view, lane, publish, shards};
+use crate::support::{
+    self, Hub, JOB, MemoryChain, MemoryStore, STEPS, TERMS, identity, job_view, lane, publish, shards,
+};
 
 const PRICE: u128 = 1 << 40;
 
@@ -27,7 +31,13 @@ async fn a_lane_is_offered_again_only_when_its_offer_is_void() {
     let folder = tempfile::tempdir().unwrap();
     let context = Context {
         ports: support::ports(1, chain.clone(), store.clone(), Arc::<Hub>::default(), folder.path()),
-        config: WorkerConfig { memory: 1 << 30, max_lanes: 1, price_per_gmac: PRICE, max_stake: 100, credit: None },
+        config: WorkerConfig {
+            memory: 1 << 30,
+            max_lanes: 1,
+            prices: Prices { sno: PRICE, eth: None },
+            limits: Limits { stake: 100, ..Limits::NONE },
+            credit: None,
+        },
         engine: Arc::new(|| Ok(Reference)),
         roster: Arc::new(Roster::new(identity(1).address())),
         stream_router: Default::default(),
@@ -35,7 +45,7 @@ async fn a_lane_is_offered_again_only_when_its_offer_is_void() {
     let promises = Promises::default();
     let ask = async |stage| {
         let hold = |now, expires| promises.hold(lane(stage), (now, expires), || 1);
-        quote(&context, lane(stage), manifest, hold).await.map(|(offer, _)| offer)
+        quote(&context, lane(stage), (TERMS, manifest), hold).await.map(|(offer, _)| offer)
     };
     let offer = ask(0).await.unwrap();
     assert_eq!(Some(offer.pricePerInterval), price_per_interval(&shards[0].program, STEPS, PRICE));
@@ -72,21 +82,97 @@ async fn a_lane_of_a_serving_job_is_offered_by_the_token() {
     let folder = tempfile::tempdir().unwrap();
     let context = |memory| Context {
         ports: support::ports(1, chain.clone(), store.clone(), Arc::<Hub>::default(), folder.path()),
-        config: WorkerConfig { memory, max_lanes: 1, price_per_gmac: PRICE, max_stake: 100, credit: None },
+        config: WorkerConfig {
+            memory,
+            max_lanes: 1,
+            prices: Prices { sno: PRICE, eth: None },
+            limits: Limits { stake: 100, ..Limits::NONE },
+            credit: None,
+        },
         engine: Arc::new(|| Ok(Reference)),
         roster: Arc::new(Roster::new(identity(1).address())),
         stream_router: Default::default(),
     };
-    let (offer, _) = quote(&context(1 << 30), lane(1), manifest, |_, _| true).await.unwrap();
+    let (offer, _) = quote(&context(1 << 30), lane(1), (TERMS, manifest), |_, _| true).await.unwrap();
     let longest = shards[1].program(LONGEST).unwrap();
     assert_eq!(Some(offer.pricePerInterval), price_per_token(&longest, LONGEST, PRICE));
-    let declined = quote(&context(100), lane(1), manifest, |_, _| true).await.unwrap_err();
+    let declined = quote(&context(100), lane(1), (TERMS, manifest), |_, _| true).await.unwrap_err();
     assert!(matches!(declined, Declined::Shard(_)) && declined.is_final(), "{declined}");
-    let busy = quote(&context(1 << 30), lane(1), manifest, |_, _| false).await.unwrap_err();
+    let busy = quote(&context(1 << 30), lane(1), (TERMS, manifest), |_, _| false).await.unwrap_err();
     assert!(matches!(busy, Declined::Busy) && !busy.is_final(), "{busy}");
 
     // Posted as a training job, its files are of the wrong kind.
     chain.with(|ledger| ledger.job.kind = JobKind::Training);
-    let declined = quote(&context(1 << 30), lane(1), manifest, |_, _| true).await.unwrap_err().to_string();
+    let declined = quote(&context(1 << 30), lane(1), (TERMS, manifest), |_, _| true).await.unwrap_err().to_string();
     assert!(declined.contains("training stage 1"), "{declined}");
+}
+
+/// A worker that offers nothing but what `change` makes of its configuration, asked for a lane of a job that `job`
+/// made.
+async fn asked(
+    change: impl FnOnce(&mut WorkerConfig),
+    job: impl FnOnce(&mut JobView),
+    terms: B256,
+) -> Result<Offer, Declined> {
+    let shards = shards(1);
+    let store = Arc::new(MemoryStore::default());
+    let (manifest, _) = publish(&store, &shards).await;
+    let chain = MemoryChain::new(job_view(1, 3), &[], &shards);
+    chain.with(|ledger| {
+        ledger.job.state = JobState::Posted;
+        job(&mut ledger.job);
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let prices = Prices { sno: PRICE, eth: None };
+    let mut config = WorkerConfig { memory: 1 << 30, max_lanes: 1, prices, limits: Limits::NONE, credit: None };
+    change(&mut config);
+    let context = Context {
+        ports: support::ports(1, chain, store, Arc::<Hub>::default(), folder.path()),
+        config,
+        engine: Arc::new(|| Ok(Reference)),
+        roster: Arc::new(Roster::new(identity(1).address())),
+        stream_router: Default::default(),
+    };
+    quote(&context, lane(0), (terms, manifest), |_, _| true).await.map(|(offer, _)| offer)
+}
+
+#[tokio::test]
+async fn an_offer_names_what_was_posted_and_nothing_else() {
+    assert_eq!(asked(|_| {}, |_| {}, TERMS).await.unwrap().terms, TERMS);
+    // A reorganisation gave the number to another job.
+    let declined = asked(|_| {}, |_| {}, B256::ZERO).await.unwrap_err();
+    assert!(matches!(declined, Declined::Unknown(_)) && !declined.is_final(), "{declined}");
+}
+
+#[tokio::test]
+async fn jobs_in_eth_are_taken_at_the_price_of_eth_or_not_at_all() {
+    let in_eth = |job: &mut JobView| job.token = Address::ZERO;
+    let declined = asked(|_| {}, in_eth, TERMS).await.unwrap_err();
+    assert!(matches!(declined, Declined::Token) && declined.is_final(), "{declined}");
+    let in_sno = asked(|config| config.prices.eth = Some(PRICE / 1024), |_| {}, TERMS).await.unwrap();
+    let in_eth = asked(|config| config.prices.eth = Some(PRICE / 1024), in_eth, TERMS).await.unwrap();
+    assert!(in_eth.pricePerInterval > 1);
+    assert_eq!(in_sno.pricePerInterval.div_ceil(1024), in_eth.pricePerInterval);
+}
+
+#[tokio::test]
+async fn stake_is_locked_no_longer_than_the_worker_says() {
+    let limits =
+        |duration, wait| move |config: &mut WorkerConfig| config.limits = Limits { duration, wait, ..Limits::NONE };
+    let job = |duration, wait| {
+        move |job: &mut JobView| {
+            job.duration = duration;
+            job.accept_by += wait;
+        }
+    };
+    let wait = job_view(1, 3).accept_by;
+    asked(limits(600, u64::MAX), job(600, 0), TERMS).await.unwrap();
+    let declined = asked(limits(600, u64::MAX), job(601, 0), TERMS).await.unwrap_err();
+    assert!(matches!(declined, Declined::Time { asked: 601, limit: 600, .. }) && declined.is_final(), "{declined}");
+    asked(limits(u64::MAX, wait), job(600, 0), TERMS).await.unwrap();
+    let declined = asked(limits(u64::MAX, wait), job(600, wait + 1_000_000), TERMS).await.unwrap_err();
+    assert!(
+        matches!(declined, Declined::Time { .. }) && declined.to_string().contains("until it starts"),
+        "{declined}"
+    );
 }

@@ -4,7 +4,9 @@ use tensorlink_node::ports::chain::Event;
 use tensorlink_proof::challenge::Told;
 use tensorlink_types::{Address, U256};
 
-use crate::harness::{Job, LONG, Network, PURSE, Report, STAKE, Subject, VALIDATOR, address, sno, worker_address};
+use crate::harness::{
+    COLLATERAL, Job, LONG, Network, PURSE, Report, STAKE, Subject, VALIDATOR, address, sno, worker_address,
+};
 
 const WORKER: usize = 0;
 /// One stage and two intervals, with quarters of the window that are long enough to compute in on a busy machine.
@@ -67,7 +69,7 @@ async fn a_validator_that_computes_wrongly_convicts_nobody_and_pays_for_its_answ
     });
     let expected: [(Address, Address, U256); 1] = [(address(VALIDATOR), worker_address(WORKER), sno(PENALTY))];
     assert_eq!(penalties, expected, "for the interval that it got wrong");
-    assert_eq!(network.stake_of_validator().await, sno("1000000") - sno(PENALTY));
+    assert_eq!(network.stake_of_validator().await, sno(COLLATERAL) - sno(PENALTY));
 }
 
 /// The worker answers no auditor, so that it is made to answer on chain: there it says what is right.
@@ -83,5 +85,5 @@ async fn a_validator_that_computes_wrongly_loses_the_challenge_that_it_opens_to_
     JOB.post(&mut network);
     let report = JOB.settled(&mut network, LONG).await;
     assert_only_the_accuser_pays(&network, &report, U256::ZERO).await;
-    assert_eq!(network.stake_of_validator().await, sno("1000000"));
+    assert_eq!(network.stake_of_validator().await, sno(COLLATERAL));
 }

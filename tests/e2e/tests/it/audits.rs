@@ -4,7 +4,7 @@
 use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_types::{Address, U256};
 
-use crate::harness::{Job, LIMIT, Network, PURSE, Subject, VALIDATOR, address, sno, worker_address};
+use crate::harness::{COLLATERAL, Job, LIMIT, Network, PURSE, Subject, VALIDATOR, address, sno, worker_address};
 
 const WORKER: usize = 0;
 /// One stage and two intervals, with quarters of the window that are long enough to compute in on a busy machine.
@@ -49,7 +49,7 @@ async fn who_is_drawn_answers_and_is_paid_from_the_escrow() {
     assert_ne!(audits[0].0, audits[1].0);
     assert_eq!(network.owned(address(VALIDATOR)).await, sno(PURSE) + fee * U256::from(2));
     assert!(report.pick(penalised).is_empty());
-    assert_eq!(network.stake_of_validator().await, sno("1000000"));
+    assert_eq!(network.stake_of_validator().await, sno(COLLATERAL));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -65,7 +65,7 @@ async fn who_does_not_look_is_accused_by_the_worker_and_penalised() {
     let (auditor, worker) = (address(VALIDATOR), worker_address(WORKER));
     // With the first penalty it is no validator any more: what it was drawn for before still counts.
     assert_eq!(penalties, [(auditor, worker, sno(PENALTY)), (auditor, worker, sno(PENALTY))]);
-    assert_eq!(network.stake_of_validator().await, sno("1000000") - sno(PENALTY) * U256::from(2));
+    assert_eq!(network.stake_of_validator().await, sno(COLLATERAL) - sno(PENALTY) * U256::from(2));
     let earned = report.paid()[&worker].1;
     assert_eq!(
         network.owned(worker).await,
@@ -85,6 +85,6 @@ async fn who_accuses_an_auditor_that_was_right_is_convicted_of_its_own_word() {
     assert_eq!(report.convicted(), [(worker, auditor, Fault::Contradiction)]);
     assert_eq!(U256::from(network.stake(WORKER).await.bonded), sno("1000"), "the stake of one lane");
     assert!(report.pick(penalised).is_empty());
-    assert_eq!(network.stake_of_validator().await, sno("1000000"), "an honest auditor loses nothing");
+    assert_eq!(network.stake_of_validator().await, sno(COLLATERAL), "an honest auditor loses nothing");
     assert!(!report.audits().is_empty(), "it was paid, too");
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tensorlink_node::ports::Chain;
 use tensorlink_types::{Address, U256};
 
-use crate::harness::{Job, LIMIT, Network, USER, VALIDATOR, address, eventually, run, sno, worker_address};
+use crate::harness::{COLLATERAL, Job, LIMIT, Network, USER, VALIDATOR, address, eventually, run, sno, worker_address};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn workers_are_paid_per_claim_and_the_model_learned() {
@@ -24,7 +24,7 @@ async fn workers_are_paid_per_claim_and_the_model_learned() {
     let token = network.deployment().sno;
     let balance = network.chain().balance(address(USER), token).await.unwrap();
     assert_eq!(balance, sno("1000000") - Job::deposit() + report.refund());
-    assert_eq!(network.stake_of_validator().await, sno("1000000"), "{VALIDATOR}: an audit costs no collateral");
+    assert_eq!(network.stake_of_validator().await, sno(COLLATERAL), "{VALIDATOR}: an audit costs no collateral");
 }
 
 #[tokio::test(flavor = "multi_thread")]

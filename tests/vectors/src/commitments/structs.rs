@@ -234,6 +234,7 @@ fn digest_of(kind: &str, contracts: &Contracts, encoded: &[u8]) -> Result<B256, 
 pub(super) fn digests() -> Result<Vec<DigestCase>, VectorError> {
     let offer = Offer {
         job: 12,
+        terms: B256::repeat_byte(0x22),
         stage: 3,
         replica: 1,
         worker: Address::repeat_byte(0xab),

@@ -89,6 +89,7 @@ impl Job {
             challenge_window: 1,
             worker_stake: 1,
             lineage: Lineage::default(),
+            terms: B256::ZERO,
         })
     }
 
@@ -114,6 +115,7 @@ impl Job {
         };
         let offer = |(stage, worker)| Offer {
             job: JOB.0,
+            terms: B256::ZERO,
             stage,
             replica: 0,
             worker,

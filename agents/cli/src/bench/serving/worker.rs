@@ -2,10 +2,11 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use tensorlink_node::price::Prices;
 
 use anyhow::{Context, Result};
 use tensorlink_node::Roster;
-use tensorlink_worker::{Context as WorkerContext, Worker, WorkerConfig};
+use tensorlink_worker::{Context as WorkerContext, Limits, Worker, WorkerConfig};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -51,8 +52,8 @@ pub(crate) async fn run(
         config: WorkerConfig {
             memory: u64::MAX,
             max_lanes: 1,
-            price_per_gmac: 1,
-            max_stake: u128::MAX,
+            prices: Prices { sno: 1, eth: None },
+            limits: Limits::NONE,
             credit: Some(u32::MAX),
         },
         ports: node.ports,

@@ -69,8 +69,7 @@ fn begun() -> Vec<Vec<Event>> {
         initialStates: vec![],
         manifest: Default::default(),
     };
-    let offer =
-        |stage, worker| Offer { job: 1, stage, replica: 0, worker, pricePerInterval: 1, expires: Default::default() };
+    let offer = |stage, worker| Offer { job: 1, stage, worker, pricePerInterval: 1, ..Offer::default() };
     let committed = |n: u8, interval| Event::ClaimCommitted { id: id(n), claim: claim(interval), committed_at: 0 };
     vec![
         vec![Event::JobPosted { job: JobId(1), user: USER, deposit: U256::ZERO, terms }],
@@ -113,6 +112,7 @@ fn read(groups: Vec<Vec<Event>>) -> Docket {
 fn convicted(claim: ClaimId, fault: Fault) -> Event {
     let (claimed, recomputed) = ("1".to_owned(), "2".to_owned());
     Event::Convicted {
+        lane: Lane { job: JobId(1), stage: 0, replica: 0 },
         claim,
         worker: WORKER,
         auditor: AUDITOR,

@@ -1,6 +1,7 @@
 //! Stages of a replica, each with a disk of its own, over in-memory streams.
 
 use std::sync::Arc;
+use tensorlink_node::price::Prices;
 
 use tensorlink_graph::Reference;
 use tensorlink_node::ports::{Protocol, Store};
@@ -12,7 +13,7 @@ use tensorlink_types::abi::Claim;
 use tensorlink_worker::lane::LaneTask;
 use tensorlink_worker::record::{LaneLog, LaneRecord};
 use tensorlink_worker::stream_router::StreamRouter;
-use tensorlink_worker::{Context, WorkerConfig};
+use tensorlink_worker::{Context, Limits, WorkerConfig};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -62,7 +63,13 @@ impl World {
         let number = stage as u16;
         let context = Arc::new(Context {
             ports,
-            config: WorkerConfig { memory: 1 << 30, max_lanes: 1, price_per_gmac: 1, max_stake: 100, credit: None },
+            config: WorkerConfig {
+                memory: 1 << 30,
+                max_lanes: 1,
+                prices: Prices { sno: 1, eth: None },
+                limits: Limits { stake: 100, ..Limits::NONE },
+                credit: None,
+            },
             engine: Arc::new(|| Ok(Reference)),
             roster: Arc::new(Roster::new(address(stage))),
             stream_router: router,

@@ -52,8 +52,11 @@ async fn what_a_worker_says_about_its_receipts_is_what_a_repetition_gives() {
             assert_eq!(ask(Request::State { claim, step: 3 }).await, Response::Roots(vec![]));
             for operator in [0, roots.traces[0].len() as u32 - 1] {
                 let output = own.operator(Reference, 3, operator).unwrap().output;
-                let answer = ask(Request::Output { claim, step: 3, operator }).await;
-                assert_eq!(answer, Response::Output(output.to_bytes()));
+                let bytes = output.to_bytes();
+                for from in [0, 1, bytes.len() - 1, bytes.len(), usize::MAX] {
+                    let answer = ask(Request::Output { claim, step: 3, operator, from: from as u64 }).await;
+                    assert_eq!(answer, Response::Output(bytes.get(from..).unwrap_or_default().to_vec()));
+                }
                 assert_eq!(tensor_root(&output), roots.traces[0][operator as usize]);
             }
             let Response::SentLogs { to_previous, to_next } = ask(Request::SentLogs(claim)).await else { panic!() };

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tensorlink_node::price::Prices;
 
 use async_trait::async_trait;
 use tensorlink_graph::Reference;
@@ -17,7 +18,7 @@ use tensorlink_num::Tensor;
 use tensorlink_proof::commit::{receipt_list, verify_signer};
 use tensorlink_types::abi::{JobTerms, Offer, Voucher};
 use tensorlink_types::{Address, ClaimId, U256};
-use tensorlink_worker::{Context, Worker, WorkerConfig};
+use tensorlink_worker::{Context, Limits, Worker, WorkerConfig};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::serving::{LONGEST, TOKENS, publish_serving, serving_shards, serving_view, user};
@@ -86,7 +87,8 @@ impl World {
             ..JobTerms::default()
         };
         let expires = Default::default();
-        let offer = |stage| Offer { job: 1, stage, replica: 0, worker: address(stage), pricePerInterval: 1, expires };
+        let offer =
+            |stage| Offer { job: 1, stage, worker: address(stage), pricePerInterval: 1, expires, ..Offer::default() };
         chain.with(|ledger| {
             ledger.follows = true;
             ledger.tell(Event::JobPosted { job: JOB, user: user().address(), deposit: U256::ZERO, terms });
@@ -105,7 +107,13 @@ impl World {
         let credit = self.credit;
         let context = Arc::new(Context {
             ports,
-            config: WorkerConfig { memory: 1 << 30, max_lanes: 1, price_per_gmac: 1, max_stake: 100, credit },
+            config: WorkerConfig {
+                memory: 1 << 30,
+                max_lanes: 1,
+                prices: Prices { sno: 1, eth: None },
+                limits: Limits { stake: 100, ..Limits::NONE },
+                credit,
+            },
             engine: Arc::new(|| Ok(Reference)),
             roster: Arc::new(Roster::new(address(stage))),
             stream_router: Default::default(),

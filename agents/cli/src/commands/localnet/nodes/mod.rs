@@ -130,7 +130,11 @@ fn configure(folder: &Folder, state: &State, node: &Node) -> Result<()> {
 
 fn lends(memory: &str, price: &str) -> Table {
     let text = |text: &str| Value::String(text.to_owned());
-    Table::from_iter([("memory".into(), text(memory)), ("price".into(), text(price))])
+    Table::from_iter([
+        ("memory".into(), text(memory)),
+        ("price".into(), text(price)),
+        ("eth_price".into(), text(price)),
+    ])
 }
 
 /// Starts a node's process by what is on disk.

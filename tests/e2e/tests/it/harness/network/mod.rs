@@ -44,11 +44,11 @@ pub(crate) const OBSERVER: usize = 9;
 
 /// SNO that a worker gets, and what it bonds of it.
 const FUNDS: &str = "3000";
-/// SNO that the validator has beside its collateral, for bonds.
-pub(crate) const PURSE: &str = "50";
+/// SNO that the validator has beside its collateral: the rest of what it was born with.
+pub(crate) const PURSE: &str = "990000";
 pub(crate) const STAKE: &str = "2000";
 /// SNO that makes a validator.
-pub(crate) const COLLATERAL: &str = "1000000";
+pub(crate) const COLLATERAL: &str = "10000";
 /// A command that sends a transaction ends within.
 const COMMAND: Duration = Duration::from_secs(180);
 /// A node listens within.
@@ -128,8 +128,6 @@ impl Network {
         let accounts: Vec<Address> = (0..workers).map(worker_address).collect();
         let (port, token) = (self.port, self.deployment().sno);
         chain::give(port, (token, address(TREASURY)), &accounts, sno(FUNDS)).await;
-        // All that it was born with it bonds.
-        chain::give(port, (token, address(TREASURY)), &[address(VALIDATOR)], sno(PURSE)).await;
         let stakes = (0..workers).map(|worker| self.bond(FIRST_WORKER + worker, Role::Worker, STAKE));
         let collateral = self.bond(VALIDATOR, Role::Validator, COLLATERAL);
         futures::join!(futures::future::join_all(stakes), collateral);
@@ -336,7 +334,7 @@ impl Network {
     /// The same of one that lends so much memory at a price.
     fn spawn_lender(&mut self, worker: usize, program: Command, (memory, price): (&str, &str)) -> String {
         let mut command = self.configure(program, FIRST_WORKER + worker);
-        command.args(["worker", "run", "--memory", memory, "--device", "cpu", "--price", price]);
+        command.args(["worker", "run", "--memory", memory, "--device", "cpu", "--price", price, "--eth-price", price]);
         let name = worker_name(worker);
         self.spawn(&name, command);
         name
