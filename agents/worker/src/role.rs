@@ -145,10 +145,14 @@ where
         let requests = context.ports.net.serve(Protocol::Rpc).await?;
         let streams = context.ports.net.accept(Protocol::Tensor).await?;
         context.ports.net.set_gate(context.roster.clone());
+        let keeper = Keeper::open(context.ports.clone(), context.config.memory)?;
+        let undone = context.ports.chain.times_undone()?;
+        record::take_back(&context.ports, undone).await?;
+        keeper.take_back(undone).await?;
         let mut events = context.ports.chain.events(context.ports.chain.deployment().block).await?;
         let parameters = context.ports.chain.parameters().await?;
         let worker = Arc::new(Self {
-            keeper: Keeper::open(context.ports.clone(), context.config.memory)?,
+            keeper,
             wards: Mutex::default(),
             demands: Demands::default(),
             withheld: Withheld::default(),
@@ -191,12 +195,9 @@ where
         let anew = matches!(ended, Err(ChainError::Undone { .. }));
         let patience = if anew { END.1 } else { END.0 };
         let stopped = tokio::time::timeout(patience, worker.tasks.wait()).await.is_ok();
-        if anew {
-            record::take_back(&worker.context.ports).await?;
-            if !stopped {
-                // What still runs would write to records that the next run has open.
-                return Err(ChainError::Ended.into());
-            }
+        if anew && !stopped {
+            // What still runs would write to records that the next run has open.
+            return Err(ChainError::Ended.into());
         }
         Ok(ended?)
     }
