@@ -89,7 +89,7 @@ impl Declined {
 }
 
 /// Fetches and checks the shard of a lane and signs an offer for it, if `hold` holds a lane from now until the offer
-/// expires (seconds).
+/// expires (seconds), and `reserve` finds so many bytes in the disk's room and keeps them for it: how many there are.
 ///
 /// # Errors
 /// [`Declined`].
@@ -98,6 +98,7 @@ pub async fn quote<E: Engine>(
     lane: Lane,
     manifest: Cid,
     hold: impl FnOnce(u64, u64) -> bool,
+    reserve: impl FnOnce(u64, u64) -> u64,
 ) -> Result<(Offer, Vec<u8>), Declined> {
     let job = context.ports.chain.job(lane.job).await?.ok_or(Declined::Unknown(lane.job.0))?;
     if job.state != JobState::Posted {
@@ -128,7 +129,7 @@ pub async fn quote<E: Engine>(
         }
     };
     let price = price.ok_or(Declined::Price)?;
-    let room = context.ports.store.room().await.map_err(ShardError::from)?;
+    let room = reserve(needed, context.ports.store.room().await.map_err(ShardError::from)?);
     if room < needed {
         return Err(Declined::Disk { needed, room });
     }
