@@ -1,24 +1,23 @@
 //! One endpoint: its connection, and how it stands: whether it is of our chain, what it gives at once, and since when
 //! it is left for another.
 
+mod connection;
+
 use std::future::Future;
 use std::sync::{Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use alloy::providers::RootProvider;
-use alloy::rpc::client::{ClientBuilder, ConnectionConfig};
 use alloy::rpc::json_rpc::RpcError;
 use alloy::transports::TransportError;
-use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
+use self::connection::Connection;
 use crate::pieces::Pieces;
 use crate::rpc::Failure;
 
 /// Longest wait for one answer.
 const ANSWER: Duration = Duration::from_secs(15);
-/// Longest wait for a connection.
-const CONNECT: Duration = Duration::from_secs(10);
 /// An endpoint that fails again and again is tried ever more rarely, down to once in so many looks.
 const RAREST: u32 = 32;
 
@@ -27,7 +26,7 @@ const RAREST: u32 = 32;
 pub(crate) struct Endpoint {
     url: String,
     name: String,
-    provider: Mutex<Option<RootProvider>>,
+    connection: Connection,
     pieces: StdMutex<Pieces>,
     standing: StdMutex<Standing>,
 }
@@ -46,12 +45,12 @@ struct Standing {
 }
 
 impl Endpoint {
-    /// For this URL; nothing is connected yet.
-    pub(crate) fn new(url: &str) -> Self {
+    /// For this URL; nothing is connected yet. `has_others`: whether another one can be asked instead.
+    pub(crate) fn new(url: &str, has_others: bool) -> Self {
         Self {
             url: url.to_owned(),
             name: host(url).to_owned(),
-            provider: Mutex::default(),
+            connection: Connection::new(has_others),
             pieces: StdMutex::default(),
             standing: StdMutex::default(),
         }
@@ -129,36 +128,19 @@ impl Endpoint {
         R: Fn(RootProvider) -> F,
         F: Future<Output = Result<T, TransportError>>,
     {
-        let provider = self.provider().await?;
+        let (number, provider) = self.connection.get(&self.url, |error| self.brief(error)).await?;
         match timeout(ANSWER, request(provider)).await {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(RpcError::ErrorResp(payload))) => Err(Failure::Refused(payload)),
             Ok(Err(error)) => {
                 // A WebSocket whose connection ended is of no more use.
                 if self.is_socket() {
-                    *self.provider.lock().await = None;
+                    self.connection.give_up(number);
                 }
                 Err(Failure::Unavailable(format!("{what}: {}", self.brief(&error))))
             }
             Err(_) => Err(Failure::Unavailable(format!("{what}: no answer within {} s", ANSWER.as_secs()))),
         }
-    }
-
-    async fn provider(&self) -> Result<RootProvider, Failure> {
-        let mut provider = self.provider.lock().await;
-        if let Some(provider) = &*provider {
-            return Ok(provider.clone());
-        }
-        // Connections are made anew here, with our limits, not within the transport.
-        let config = ConnectionConfig::new().with_max_retries(0);
-        let connecting = ClientBuilder::default().connect_with_config(&self.url, config);
-        let fresh = match timeout(CONNECT, connecting).await {
-            Ok(Ok(client)) => RootProvider::new(client),
-            Ok(Err(error)) => return Err(Failure::Unavailable(self.brief(&error))),
-            Err(_) => return Err(Failure::Unavailable(format!("no connection within {} s", CONNECT.as_secs()))),
-        };
-        *provider = Some(fresh.clone());
-        Ok(fresh)
     }
 
     /// The start of a message, which may quote a page of garbage; without the URL.
@@ -185,14 +167,14 @@ mod tests {
         for url in
             ["wss://user:secret@rpc.example:443/v2/secret", "rpc.example:443?key=secret", "https://rpc.example:443"]
         {
-            assert_eq!(Endpoint::new(url).name(), "rpc.example:443");
+            assert_eq!(Endpoint::new(url, false).name(), "rpc.example:443");
         }
-        assert_eq!(Endpoint::new("").name(), "");
+        assert_eq!(Endpoint::new("", false).name(), "");
     }
 
     #[test]
     fn who_fails_again_and_again_is_tried_ever_more_rarely() {
-        let (endpoint, wait, start) = (Endpoint::new("ws://a"), Duration::from_secs(1), Instant::now());
+        let (endpoint, wait, start) = (Endpoint::new("ws://a", true), Duration::from_secs(1), Instant::now());
         assert!(endpoint.leave(start, wait), "it was in use");
         assert!(!endpoint.is_due(start) && endpoint.is_due(start + wait));
         assert!(!endpoint.leave(start + wait, wait), "it was left");

@@ -1,22 +1,23 @@
 //! What transactions may cost: at most so much for a unit of gas, and so much a day, after which only what averts a
 //! loss is sent.
 
+mod paid;
+
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use serde::{Deserialize, Serialize};
 use tensorlink_node::ports::ChainError;
 use tensorlink_types::U256;
 use tracing::{info, warn};
 
+use self::paid::Paid;
+
 /// Most that is offered for a unit of gas unless said otherwise, wei: a fee beyond it is a broken endpoint or a day to
 /// wait out.
 const MAX_FEE: u128 = 1_000_000_000_000;
-/// Seconds.
-const HOUR: u64 = 3_600;
-/// Hours that a budget is for.
-const DAY: u64 = 24;
+/// Empty transactions that are remembered so that none counts twice.
+const NOTHINGS: usize = 256;
 
 /// What transactions of this node may cost.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,32 +36,6 @@ impl Default for Limits {
     }
 }
 
-/// What was paid for gas, wei by the hour, hours since 1970 by the chain's clock.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-struct Paid(BTreeMap<u64, U256>);
-
-impl Paid {
-    /// Of the last 24 hours; forgets what is older.
-    fn today(&mut self, now: u64) -> U256 {
-        let first = (now / HOUR).saturating_sub(DAY - 1);
-        self.0.retain(|hour, _| *hour >= first);
-        self.0.values().fold(U256::ZERO, |sum, paid| sum.saturating_add(*paid))
-    }
-
-    /// Takes in what another process of this node has written down.
-    fn merge(&mut self, other: &Self) {
-        for (hour, paid) in &other.0 {
-            let of_hour = self.0.entry(*hour).or_default();
-            *of_hour = (*of_hour).max(*paid);
-        }
-    }
-
-    fn add(&mut self, fee: U256, now: u64) {
-        let of_hour = self.0.entry(now / HOUR).or_default();
-        *of_hour = of_hour.saturating_add(fee);
-    }
-}
-
 /// Holds transactions to the limits.
 #[derive(Debug)]
 pub(crate) struct Spending {
@@ -73,6 +48,8 @@ struct State {
     paid: Paid,
     /// Something is held back, and it was said.
     holds: bool,
+    /// What counts as paid for empty transactions, by nonce: of several only one is mined.
+    nothings: BTreeMap<u64, U256>,
 }
 
 impl Spending {
@@ -82,10 +59,10 @@ impl Spending {
     /// [`ChainError::Unavailable`]: the ledger cannot be read.
     pub(crate) fn open(limits: Limits) -> Result<Self, ChainError> {
         let paid = match (&limits.daily, &limits.ledger) {
-            (Some(_), Some(path)) => read(path)?,
+            (Some(_), Some(path)) => Paid::read(path)?,
             _ => Paid::default(),
         };
-        Ok(Self { limits, state: Mutex::new(State { paid, holds: false }) })
+        Ok(Self { limits, state: Mutex::new(State { paid, ..State::default() }) })
     }
 
     /// Most that is offered for a unit of gas, wei.
@@ -96,7 +73,7 @@ impl Spending {
     /// With what others have written down since.
     fn state(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(written) = self.limits.ledger.as_deref().and_then(|path| read(path).ok()) {
+        if let Some(written) = self.limits.ledger.as_deref().and_then(|path| Paid::read(path).ok()) {
             state.paid.merge(&written);
         }
         state
@@ -131,42 +108,38 @@ impl Spending {
         if self.limits.daily.is_none() {
             return;
         }
-        let mut state = self.state();
-        state.paid.add(fee, now);
-        state.paid.today(now);
-        if let Some(path) = &self.limits.ledger
-            && let Err(error) = write(path, &state.paid)
-        {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.note(&mut state, fee, now);
+    }
+
+    /// Notes what an empty transaction may cost at most, wei, that was sent under a nonce: once, however often another
+    /// takes its place.
+    pub(crate) fn paid_for_nothing(&self, nonce: u64, cost: U256, now: u64) {
+        if self.limits.daily.is_none() {
+            return;
+        }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let counted = state.nothings.insert(nonce, cost).unwrap_or_default();
+        if state.nothings.len() > NOTHINGS {
+            state.nothings.pop_first();
+        }
+        self.note(&mut state, cost.saturating_sub(counted), now);
+    }
+
+    fn note(&self, state: &mut State, fee: U256, now: u64) {
+        let Some(path) = &self.limits.ledger else {
+            state.paid.add(fee, now);
+            return;
+        };
+        if let Err(error) = state.paid.add_to(path, fee, now) {
             warn!(path = %path.display(), %error, "what was paid for gas cannot be written down: make room");
         }
     }
 }
 
-fn read(path: &Path) -> Result<Paid, ChainError> {
-    let unread = |why: String| {
-        ChainError::Unavailable(format!(
-            "{}: {why}; mend it, or remove it to begin the day's budget anew",
-            path.display()
-        ))
-    };
-    match std::fs::read(path) {
-        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| unread(error.to_string())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Paid::default()),
-        Err(error) => Err(unread(error.to_string())),
-    }
-}
-
-fn write(path: &Path, paid: &Paid) -> std::io::Result<()> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    let aside = path.with_extension("tmp");
-    std::fs::write(&aside, serde_json::to_vec(paid)?)?;
-    std::fs::rename(aside, path)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::paid::HOUR;
     use super::*;
 
     fn limits(daily: u64, ledger: Option<PathBuf>) -> Limits {
@@ -211,8 +184,48 @@ mod tests {
         assert!(admits(&again, 10, HOUR * 50) && !admits(&again, 11, HOUR * 50));
         open().unwrap().paid(U256::from(10), HOUR * 50);
         assert!(!admits(&again, 1, HOUR * 50), "what the other one paid counts");
+        let left: Vec<_> = std::fs::read_dir(path.parent().unwrap()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert!(left.iter().all(|name| name == "gas.json" || name == "gas.lock"), "nothing else stays: {left:?}");
         std::fs::write(&path, "{").unwrap();
         let unread = open().unwrap_err().to_string();
         assert!(unread.contains("gas.json") && unread.contains("remove it"), "{unread}");
+    }
+
+    #[test]
+    fn processes_of_one_node_that_pay_at_once_count_both() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("gas.json");
+        let open = || Spending::open(limits(1_000, Some(path.clone()))).unwrap();
+        std::thread::scope(|threads| {
+            for _ in 0..4 {
+                let spending = open();
+                threads.spawn(move || (0..25).for_each(|_| spending.paid(U256::from(5), HOUR * 50)));
+            }
+        });
+        assert!(admits(&open(), 500, HOUR * 50) && !admits(&open(), 501, HOUR * 50));
+    }
+
+    #[test]
+    fn hours_to_come_are_those_of_a_clock_that_was_wrong() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("gas.json");
+        for ledger in [None, Some(path)] {
+            let spending = Spending::open(limits(100, ledger)).unwrap();
+            spending.paid(U256::from(90), HOUR * 10_000);
+            assert!(!admits(&spending, 11, HOUR * 10_000 - 60), "blocks' times differ a little");
+            assert!(admits(&spending, 100, HOUR * 50));
+            spending.paid(U256::from(60), HOUR * 50);
+            assert!(admits(&spending, 40, HOUR * 50) && !admits(&spending, 41, HOUR * 50));
+        }
+    }
+
+    #[test]
+    fn an_empty_transaction_counts_once_however_often_it_is_replaced() {
+        let spending = Spending::open(limits(100, None)).unwrap();
+        for cost in [20u64, 30, 30] {
+            spending.paid_for_nothing(7, U256::from(cost), HOUR);
+        }
+        spending.paid_for_nothing(8, U256::from(20), HOUR);
+        assert!(admits(&spending, 50, HOUR) && !admits(&spending, 51, HOUR));
     }
 }

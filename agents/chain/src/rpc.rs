@@ -99,7 +99,7 @@ impl Rpc {
     /// For these URLs; nothing is connected yet.
     pub(crate) fn new(urls: &[String], chain_id: u64, recheck: Duration, shutdown: CancellationToken) -> Self {
         Self {
-            endpoints: urls.iter().map(|url| Arc::new(Endpoint::new(url))).collect(),
+            endpoints: urls.iter().map(|url| Arc::new(Endpoint::new(url, urls.len() > 1))).collect(),
             chain_id,
             genesis: OnceLock::new(),
             recheck,

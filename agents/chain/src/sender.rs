@@ -142,7 +142,7 @@ impl Sender {
         let mut reason = String::new();
         for _ in 0..TRIES {
             // One that was given up and may still be mined is taken up: another would do the same once more.
-            let (mut attempt, sent) = match self.given_up.take(action) {
+            let (mut attempt, sent) = match self.given_up.take(action).await {
                 Some(mut attempt) => {
                     let sent = self.raise(&mut attempt).await.map(|()| None);
                     (attempt, sent)
@@ -156,7 +156,7 @@ impl Sender {
             let fate = match sent {
                 Ok(None) => {
                     drop(turn.take());
-                    self.watch(&mut attempt).await
+                    self.watch(&mut attempt, when.now).await
                 }
                 Ok(Some(lost)) => Ok(lost),
                 Err(error) => Err(error),
@@ -258,14 +258,18 @@ impl Sender {
         // A request repeated after a lost answer is refused, too: what counts is whether the node has it.
         let Some((hash, _)) = attempt.variants.last().cloned() else { return Ok(None) };
         match self.rpc.ask("transaction", |p| async move { p.get_transaction_by_hash(hash).await }).await {
-            Ok(None) => Ok(Some(Fate::Lost(format!("it refuses the transaction: {payload}")))),
+            Ok(None) => {
+                let capped = attempt.fees.max_fee_per_gas >= self.spending.max_fee();
+                let cap = if capped { "; it offers as much as --max-fee allows" } else { "" };
+                Ok(Some(Fate::Lost(format!("it refuses the transaction: {payload}{cap}"))))
+            }
             Ok(Some(_)) | Err(Failure::Refused(_) | Failure::Unavailable(_) | Failure::Foreign { .. }) => Ok(None),
             Err(Failure::Closed) => Err(ChainError::Closed),
         }
     }
 
-    /// Waits for the receipt of any variant, and raises the fee meanwhile.
-    async fn watch(&self, attempt: &mut Attempt) -> Result<Fate, ChainError> {
+    /// Waits for the receipt of any variant, and raises the fee meanwhile. `now`: by the chain's clock.
+    async fn watch(&self, attempt: &mut Attempt, now: u64) -> Result<Fate, ChainError> {
         let (mut since, mut bumps, mut looks) = (Instant::now(), 0, 0);
         loop {
             match self.look(attempt, &mut looks).await {
@@ -281,7 +285,7 @@ impl Sender {
                 bumps += 1;
                 since = Instant::now();
                 self.raise(attempt).await?;
-                self.clear_way(attempt, bumps).await?;
+                self.clear_way(attempt, bumps, now).await?;
             }
             self.rpc.pause(self.pace.poll).await?;
         }

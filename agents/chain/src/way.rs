@@ -7,6 +7,7 @@ use alloy::network::{NetworkTransactionBuilder, TransactionBuilder};
 use alloy::providers::Provider;
 use alloy::rpc::types::TransactionRequest;
 use tensorlink_node::ports::ChainError;
+use tensorlink_types::U256;
 use tracing::{info, warn};
 
 use crate::attempt::Attempt;
@@ -42,8 +43,10 @@ impl Sender {
         // At the cap the last variant stays: a node takes no replacement for the same fee.
         if fee <= cap {
             attempt.fees = Eip1559Estimation { max_fee_per_gas: fee, max_priority_fee_per_gas: tip.min(fee) };
+            info!(nonce = attempt.nonce, max_fee = fee, "not mined yet: raising the fee");
+        } else {
+            warn!(nonce = attempt.nonce, cap, "not mined yet, and the fee is as high as --max-fee allows");
         }
-        info!(nonce = attempt.nonce, max_fee = attempt.fees.max_fee_per_gas, "not mined yet: raising the fee");
         self.hand_over(attempt).await
     }
 
@@ -56,8 +59,8 @@ impl Sender {
     }
 
     /// Sees to it that what comes before a transaction is mined: raises what was given up, fills gaps, and at last
-    /// replaces what is not ours. `raises`: how often the transaction itself was raised.
-    pub(crate) async fn clear_way(&self, attempt: &Attempt, raises: u32) -> Result<(), ChainError> {
+    /// replaces what is not ours. `raises`: how often the transaction itself was raised; `now`: by the chain's clock.
+    pub(crate) async fn clear_way(&self, attempt: &Attempt, raises: u32, now: u64) -> Result<(), ChainError> {
         let account = self.account();
         let used = self.rpc.ask("nonce", |p| async move { p.get_transaction_count(account).latest().await }).await;
         let used = match used {
@@ -68,15 +71,18 @@ impl Sender {
         };
         self.given_up.forget_before(used);
         self.raise_given_up(attempt, used).await?;
-        self.fill_gaps(attempt).await?;
-        if raises >= FOREIGN { self.replace_foreign(attempt, used).await } else { Ok(()) }
+        self.fill_gaps(attempt, now).await?;
+        if raises >= FOREIGN { self.replace_foreign(attempt, used, now).await } else { Ok(()) }
     }
 
     /// Raises what was given up and waits before a transaction, to what that one pays at least.
     async fn raise_given_up(&self, attempt: &Attempt, used: u64) -> Result<(), ChainError> {
         let mut from = used;
-        while let Some(mut first) = self.given_up.next(from, attempt.nonce) {
-            from = first.nonce.saturating_add(1);
+        while let Some((nonce, shared)) = self.given_up.next(from, attempt.nonce) {
+            from = nonce.saturating_add(1);
+            // Held until it is handed over: who makes the same call again meanwhile waits for it.
+            let mut held = shared.lock().await;
+            let Some(first) = held.as_mut() else { continue };
             let (old, own) = (first.fees, attempt.fees);
             // Less than an eighth more is not taken.
             if own.max_fee_per_gas >= raised(old.max_fee_per_gas) {
@@ -84,10 +90,8 @@ impl Sender {
                 let fee = own.max_fee_per_gas;
                 first.fees = Eip1559Estimation { max_fee_per_gas: fee, max_priority_fee_per_gas: tip.min(fee) };
             }
-            info!(nonce = first.nonce, max_fee = first.fees.max_fee_per_gas, "an earlier transaction is in the way");
-            let handed = self.hand_over(&mut first).await;
-            self.given_up.put(first);
-            handed?;
+            info!(nonce, max_fee = first.fees.max_fee_per_gas, "an earlier transaction is in the way");
+            self.hand_over(first).await?;
         }
         Ok(())
     }
@@ -95,7 +99,7 @@ impl Sender {
     /// A reorganisation may undo transactions that this one follows, for good: their sender has seen them mined and
     /// does not send them again. Then nothing after them is ever mined, unless something else takes their nonces:
     /// transfers of nothing to ourselves.
-    async fn fill_gaps(&self, attempt: &Attempt) -> Result<(), ChainError> {
+    async fn fill_gaps(&self, attempt: &Attempt, now: u64) -> Result<(), ChainError> {
         for _ in 0..GAPS {
             let gap = match self.pending_nonce().await {
                 Ok(pending) if pending < attempt.nonce => pending,
@@ -105,7 +109,7 @@ impl Sender {
             // Whoever else sends from here takes the first nonce that is free, and raises its own fee.
             let Some(_flight) = self.nonces.exactly(gap) else { return Ok(()) };
             warn!(nonce = gap, "a reorganisation has left a gap; filling it");
-            match self.send_nothing(gap, attempt.fees).await {
+            match self.send_nothing(gap, attempt.fees, now).await {
                 Ok(()) => {}
                 Err(Failure::Closed) => return Err(ChainError::Closed),
                 // Looked at again when the fee is raised next.
@@ -117,19 +121,19 @@ impl Sender {
 
     /// What was sent before this process started, or by hand, and is too cheap to be mined, holds up all that follows:
     /// transfers of nothing take its place. A node refuses them while they pay less than an eighth more.
-    async fn replace_foreign(&self, attempt: &Attempt, used: u64) -> Result<(), ChainError> {
+    async fn replace_foreign(&self, attempt: &Attempt, used: u64, now: u64) -> Result<(), ChainError> {
         for nonce in (used..attempt.nonce).take(GAPS) {
             let Some(_flight) = self.nonces.exactly(nonce) else { continue };
             warn!(nonce, "a transaction that this node did not send is not mined: replacing it by an empty one");
-            if let Err(Failure::Closed) = self.send_nothing(nonce, attempt.fees).await {
+            if let Err(Failure::Closed) = self.send_nothing(nonce, attempt.fees, now).await {
                 return Err(ChainError::Closed);
             }
         }
         Ok(())
     }
 
-    /// A transfer of nothing to ourselves.
-    async fn send_nothing(&self, nonce: u64, fees: Eip1559Estimation) -> Result<(), Failure> {
+    /// A transfer of nothing to ourselves. Nobody waits for it, so that what it may cost counts as paid.
+    async fn send_nothing(&self, nonce: u64, fees: Eip1559Estimation, now: u64) -> Result<(), Failure> {
         let account = self.account();
         let mut request = TransactionRequest::default()
             .with_from(account)
@@ -140,6 +144,11 @@ impl Sender {
             .with_max_priority_fee_per_gas(fees.max_priority_fee_per_gas);
         request.set_chain_id(self.deployment.chain_id);
         let signed = request.build(&self.wallet).await.map_err(|error| Failure::Unavailable(error.to_string()))?;
-        self.send_raw(signed.encoded_2718().into()).await
+        let sent = self.send_raw(signed.encoded_2718().into()).await;
+        if !matches!(sent, Err(Failure::Refused(_))) {
+            let cost = U256::from(TRANSFER_GAS).saturating_mul(U256::from(fees.max_fee_per_gas));
+            self.spending.paid_for_nothing(nonce, cost, now);
+        }
+        sent
     }
 }

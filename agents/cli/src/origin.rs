@@ -76,9 +76,14 @@ async fn remembers(config: &Config, chain: &AlloyChain) -> Result<bool> {
     let oldest = history::oldest(chain.deployment(), &config.data_dir);
     let oldest = oldest.with_context(|| format!("cannot read what {} remembers", config.data_dir.display()))?;
     Ok(match oldest {
-        Some(at) => chain.block_hash(at.block).await? == Some(at.block_hash),
+        Some(at) => is_same(chain.block_hash(at.block).await?, at.block_hash),
         None => true,
     })
+}
+
+/// Whether a block may be the one that is remembered: an endpoint that lags, or has forgotten old blocks, says nothing.
+fn is_same(now: Option<B256>, then: B256) -> bool {
+    now.is_none_or(|now| now == then)
 }
 
 /// Refuses a data folder of another chain, and writes down which chain a new one belongs to. Changes nothing else.
@@ -140,6 +145,12 @@ mod tests {
             assert!(!origin().agrees(&other), "{other:?}");
         }
         assert!(!deep(3).agrees(&deep(4)), "the same first block, and another deployment");
+    }
+
+    #[test]
+    fn a_block_that_the_endpoint_does_not_know_speaks_against_nothing() {
+        let then = B256::repeat_byte(1);
+        assert!(is_same(None, then) && is_same(Some(then), then) && !is_same(Some(B256::ZERO), then));
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod model;
 mod serving;
 mod silence;
 mod stops;
+mod told;
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;

@@ -35,11 +35,12 @@ pub(crate) enum KeepError {
     Store(#[from] store::Error),
 }
 
-/// Keeps a record if it checks, and if we have none that is later. At most `capacity` are kept. `now` is unix seconds.
+/// Keeps a record if it checks, and if we have none that is later. At most `capacity` are kept, of which ours, the
+/// record of `own`, never makes room. `now` is unix seconds.
 pub(crate) fn keep<S: RecordStore>(
     store: &mut S,
     record: Record,
-    capacity: usize,
+    (own, capacity): (Address, usize),
     staked: impl Fn(Address) -> bool,
     now: u64,
 ) -> Result<Kept, KeepError> {
@@ -49,7 +50,7 @@ pub(crate) fn keep<S: RecordStore>(
         Some(_) => {}
         None => {
             let full = store.records().count() >= capacity;
-            if full && !make_room(store, capacity, staked(owner), &staked) {
+            if full && !make_room(store, (own, capacity), staked(owner), &staked) {
                 return Ok(Kept::NoRoom);
             }
         }
@@ -61,13 +62,15 @@ pub(crate) fn keep<S: RecordStore>(
 /// Forgets the least useful records; whether there is room then. For who has no stake no record of who has goes.
 fn make_room<S: RecordStore>(
     store: &mut S,
-    capacity: usize,
+    (own, capacity): (Address, usize),
     for_staked: bool,
     staked: &impl Fn(Address) -> bool,
 ) -> bool {
     let mut kept: Vec<_> = store
         .records()
-        .map(|record| (record_owner(&record.key).is_ok_and(staked), record.expires, record.key.clone()))
+        .map(|record| (record_owner(&record.key), record))
+        .filter(|(owner, _)| !matches!(owner, Ok(owner) if *owner == own))
+        .map(|(owner, record)| (owner.is_ok_and(staked), record.expires, record.key.clone()))
         .filter(|(of_staked, ..)| for_staked || !of_staked)
         .collect();
     // What came first expires first.
@@ -98,6 +101,10 @@ mod tests {
         Identity::from_secret([n; 32]).unwrap()
     }
 
+    fn own() -> Address {
+        identity(99).address()
+    }
+
     /// A record that came so many seconds after the first.
     fn record(n: u8, second: u64, start: Instant) -> Record {
         let at = vec!["/ip4/127.0.0.1/tcp/4001".parse().unwrap()];
@@ -114,13 +121,13 @@ mod tests {
     fn a_full_store_takes_new_records_in_place_of_the_oldest_without_stake() {
         let (mut store, start) = (MemoryStore::new(identity(99).peer_id()), Instant::now());
         let staked = |address| [1, 5].iter().any(|n| identity(*n).address() == address);
-        let mut put = |n: u8, second| keep(&mut store, record(n, second, start), 3, staked, NOW).unwrap();
+        let mut put = |n: u8, second| keep(&mut store, record(n, second, start), (own(), 3), staked, NOW).unwrap();
         for (n, second) in [(1, 0), (2, 2), (3, 1)] {
             assert!(matches!(put(n, second), Kept::Yes));
         }
         assert!(matches!(put(4, 3), Kept::Yes), "without eviction it is refused");
         assert_eq!([1, 2, 3, 4].map(|n| has(&store, n)), [true, true, false, true]);
-        let mut put = |n: u8, second| keep(&mut store, record(n, second, start), 3, staked, NOW).unwrap();
+        let mut put = |n: u8, second| keep(&mut store, record(n, second, start), (own(), 3), staked, NOW).unwrap();
         assert!(matches!(put(5, 4), Kept::Yes) && matches!(put(4, 5), Kept::Yes), "its own is replaced");
         assert_eq!([1, 2, 4, 5].map(|n| has(&store, n)), [true, false, true, true]);
         assert_eq!(store.records().count(), 3);
@@ -130,10 +137,20 @@ mod tests {
     fn who_has_no_stake_pushes_out_nobody_who_has() {
         let (mut store, start) = (MemoryStore::new(identity(99).peer_id()), Instant::now());
         let staked = |address| address != identity(9).address();
-        let mut put = |n: u8, second| keep(&mut store, record(n, second, start), 2, staked, NOW).unwrap();
+        let mut put = |n: u8, second| keep(&mut store, record(n, second, start), (own(), 2), staked, NOW).unwrap();
         assert!(matches!((put(1, 0), put(2, 1)), (Kept::Yes, Kept::Yes)));
         assert!(matches!(put(9, 2), Kept::NoRoom));
         assert!(matches!(put(3, 3), Kept::Yes));
         assert_eq!([1, 2, 3, 9].map(|n| has(&store, n)), [false, true, true, false]);
+    }
+
+    #[test]
+    fn our_own_record_is_there_however_old_it_is() {
+        let (mut store, start) = (MemoryStore::new(identity(99).peer_id()), Instant::now());
+        let mut put = |n: u8, second| keep(&mut store, record(n, second, start), (own(), 3), |_| true, NOW).unwrap();
+        for (n, second) in [(99, 0), (1, 1), (2, 2), (3, 3), (4, 4), (5, 5)] {
+            assert!(matches!(put(n, second), Kept::Yes));
+        }
+        assert_eq!([99, 1, 2, 3, 4, 5].map(|n| has(&store, n)), [true, false, false, false, true, true]);
     }
 }

@@ -276,7 +276,7 @@ impl EventLoop {
         let (own, gate) = (self.identity.address(), &self.gate);
         let staked = |address| address == own || gate.has_stake(address) == Some(true);
         let store = self.swarm.behaviour_mut().kad.store_mut();
-        match records::keep(store, record, self.config.limits.records, staked, now()) {
+        match records::keep(store, record, (own, self.config.limits.records), staked, now()) {
             Ok(Kept::Yes | Kept::Older) => {}
             Ok(Kept::NoRoom) => tracing::debug!("a record of a key without stake is not kept: there is no room"),
             Err(KeepError::Bad(e)) => self.on_bad_record(&e),

@@ -22,7 +22,7 @@ use crate::journal::JournalError;
 use crate::ports::chain::{JobState, JobView};
 use crate::ports::{Chain, ChainError, Event, Owner, Ports, Store, StoreError};
 use crate::shard::{Shard, ShardError, ShardSource};
-use crate::{blocking, names};
+use crate::{blocking, names, undone};
 
 /// Name of the record on disk.
 const FILE: &str = "holdings";
@@ -171,6 +171,28 @@ impl Keeper {
     /// How far jobs are final, by the events that were taken in.
     pub const fn finality(&self) -> &Finality {
         &self.finality
+    }
+
+    /// Before events are told anew: jobs of which it is not known that they are over may not be, if that was not looked
+    /// at since events were taken back for the last of `times`.
+    ///
+    /// # Errors
+    /// [`JournalError`] if the disk fails.
+    pub async fn take_back(&self, times: u64) -> Result<(), JournalError> {
+        let going_on = async {
+            let over: HashSet<JobId> =
+                self.holdings().iter().filter(|held| held.over).map(|held| held.claim.lane().job).collect();
+            for job in over {
+                if !self.ports.chain.is_known_settled(job).await {
+                    self.update(|holdings| {
+                        let of_job = holdings.iter_mut().filter(|held| held.claim.lane().job == job);
+                        of_job.for_each(|held| held.over = false);
+                    })?;
+                }
+            }
+            Ok(())
+        };
+        undone::take_back(&self.ports.journal, "holdings", times, going_on).await
     }
 
     /// At the start, before any event: what is on record is kept, and nothing else.

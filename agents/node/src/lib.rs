@@ -7,7 +7,7 @@
 //! | [`wire`] | messages between roles |
 //! | [`mod@blocking`] | work on threads that may be kept busy |
 //! | [`retry`] | bounded retry with back-off |
-//! | [`history`] | confirmed events remembered on disk |
+//! | [`history`], [`undone`] | confirmed events remembered on disk; what a reorganisation undoes, taken back |
 //! | [`journal`] | files that survive a kill |
 //! | [`price`], [`wei`] | what a lane costs; amounts in files |
 //! | [`finality`] | how far jobs are final |
@@ -59,6 +59,7 @@ pub mod retry;
 pub mod roster;
 pub mod serving;
 pub mod shard;
+pub mod undone;
 pub mod wei;
 pub mod wire;
 

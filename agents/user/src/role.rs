@@ -125,11 +125,12 @@ impl User {
     pub async fn start(ports: Ports, shutdown: CancellationToken) -> Result<Arc<Self>, HireError> {
         let roster = Arc::new(Roster::new(ports.identity.address()));
         ports.net.set_gate(roster.clone());
+        let keeper = Keeper::open(ports.clone(), u64::MAX)?;
+        keeper.take_back(ports.chain.times_undone()?).await?;
         let mut chain_events = ports.chain.events(ports.chain.deployment().block).await?;
         let mut adverts = ports.net.subscribe(WORKERS).await?;
         let mut reports = ports.net.subscribe(PROGRESS).await?;
         let requests = ports.net.serve(Protocol::Rpc).await?;
-        let keeper = Keeper::open(ports.clone(), u64::MAX)?;
         keeper.take_stock().await;
         let (told, events) = watch::channel(Vec::new());
         let user = Arc::new(Self {
@@ -202,7 +203,12 @@ impl User {
         let chain = &self.ports.chain;
         let ChainError::Undone { from } = chain.ended() else { return None };
         tracing::warn!(from, "a reorganisation has undone what was confirmed: it is taken back");
-        let anew = match chain.events(chain.deployment().block).await {
+        let anew = async {
+            self.keeper.take_back(chain.times_undone()?).await?;
+            self.keeper.take_stock().await;
+            Ok::<_, HireError>(chain.events(chain.deployment().block).await?)
+        };
+        let anew = match anew.await {
             Ok(anew) => anew,
             Err(error) => {
                 tracing::error!(%error, "the chain cannot be followed any more");

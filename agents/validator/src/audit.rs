@@ -38,7 +38,8 @@ use crate::hunts::Hunts;
 use crate::receipt::LastStage;
 
 /// Attempts to get an answer or a file from a worker; it may be restarting.
-const PATIENCE: Policy = Policy { attempts: 5, first: Duration::from_millis(500), longest: Duration::from_secs(4) };
+pub(crate) const PATIENCE: Policy =
+    Policy { attempts: 5, first: Duration::from_millis(500), longest: Duration::from_secs(4) };
 
 /// Wait between two looks at the chain's time: the shortest and the longest.
 const LOOK: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
@@ -281,7 +282,9 @@ where
     /// # Errors
     /// [`AuditError`]: something on our side; try again.
     pub async fn audit(&self, target: &Target) -> Result<Finding, AuditError> {
-        found(self.try_audit(target, false).await)
+        let audited = found(self.try_audit(target, false).await);
+        self.drop_unanswered(target.id).await;
+        audited
     }
 
     /// The same of a claim that an audit found wrong: what was executed then is not executed again, and nothing is
@@ -312,7 +315,7 @@ where
             (Standing::Receipt, JobKind::Serving) if is_receipt(&target.claim) => {
                 let fetch = || async { self.stage(&source, job.steps_per_interval).await.map_err(passing) };
                 let stage = retry(self.ports.clock.as_ref(), PATIENCE, fetch).await.map_err(fatal)?;
-                (self.repeat(&stage, &job, (worker, &record)).await?, Some(Arc::clone(&stage.programs)))
+                (self.repeat(target, (&stage, &job), (worker, &record)).await?, Some(Arc::clone(&stage.programs)))
             }
             _ => return Err(Gap::NoReceipt.into()),
         };
@@ -433,13 +436,13 @@ where
     ) -> Result<Replay, Failed> {
         let program = shard.program.clone();
         let types = || program.state.iter().map(|slot| &slot.ty);
-        let state = self.fetch(&record.state, worker, files::file_len(types())).await?;
+        let state = self.fetch_for(target, &record.state, (worker, files::file_len(types()))).await?;
         let state = files::split(&state, types())?;
         if tensorlink_node::interval::state_root_of(&state) != target.claim.parentState {
             return Err(Gap::Record("state before the interval").into());
         }
         let steps = job.steps_per_interval;
-        let inputs = self.fetch(&record.inputs, worker, inputs_len(&program, steps)).await?;
+        let inputs = self.fetch_for(target, &record.inputs, (worker, inputs_len(&program, steps))).await?;
         let span = Span { first_step: target.claim.interval.saturating_mul(steps), steps };
         // What follows from other inputs says nothing about the claim, and would lose us a challenge.
         let received = {
@@ -450,15 +453,6 @@ where
             return Err(Gap::Record("input").into());
         }
         Ok(Replay { shard, lineage: job.lineage, span, state, inputs })
-    }
-
-    pub(crate) async fn fetch(&self, cid: &[u8], worker: Address, limit: u64) -> Result<bytes::Bytes, Gap> {
-        let cid = Cid::try_from(cid)?;
-        let store = self.ports.store.of(Owner::Nobody);
-        let result = retry(self.ports.clock.as_ref(), PATIENCE, || async {
-            store.get(&cid, &[worker], limit).await.map_err(Failure::Transient)
-        });
-        Ok(result.await?)
     }
 
     pub(crate) async fn ask(&self, worker: Address, question: &Request) -> Result<Response, Gap> {

@@ -3,13 +3,15 @@
 
 use std::collections::HashSet;
 
+use bytes::Bytes;
 use cid::Cid;
 use tensorlink_graph::engine::Engine;
 use tensorlink_node::ports::{Owner, StoreError};
+use tensorlink_node::retry::{Failure, retry};
 use tensorlink_node::wire::rpc::IntervalRecord;
-use tensorlink_types::ClaimId;
+use tensorlink_types::{Address, ClaimId};
 
-use crate::audit::Auditor;
+use crate::audit::{Auditor, Gap, PATIENCE, Target};
 
 /// The files of a record that has any.
 fn files(record: &IntervalRecord) -> impl Iterator<Item = Cid> {
@@ -17,6 +19,37 @@ fn files(record: &IntervalRecord) -> impl Iterator<Item = Cid> {
 }
 
 impl<E: Engine + Send + 'static> Auditor<E> {
+    /// Fetches a file of what a claim's worker recorded. Where we are drawn for the claim, it stays from now on: what
+    /// an answer will rest on must not make room for others while it is worked out.
+    pub(crate) async fn fetch_for(
+        &self,
+        target: &Target,
+        cid: &[u8],
+        (worker, limit): (Address, u64),
+    ) -> Result<Bytes, Gap> {
+        let cid = Cid::try_from(cid)?;
+        let owner = if self.answers.is_due(target.id) { Owner::Audit(target.id) } else { Owner::Nobody };
+        let get = async |owner| self.ports.store.of(owner).get(&cid, &[worker], limit).await;
+        let fetched = retry(self.ports.clock.as_ref(), PATIENCE, || async {
+            let got = match get(owner).await {
+                // That our disk is full is not the worker's fault, who is audited all the same.
+                Err(StoreError::Full { .. }) => get(Owner::Nobody).await,
+                got => got,
+            };
+            got.map_err(Failure::Transient)
+        });
+        Ok(fetched.await?)
+    }
+
+    /// Lets go of what was fetched for a claim of which no answer came.
+    pub(crate) async fn drop_unanswered(&self, claim: ClaimId) {
+        if self.answers.is_due(claim)
+            && let Err(error) = self.ports.store.of(Owner::Audit(claim)).release().await
+        {
+            tracing::debug!(%claim, %error, "files of an audit keep their place until this node starts again");
+        }
+    }
+
     /// Keeps what an answer rests on. Whether all of it is here: without room beside what running jobs need it is not.
     ///
     /// # Errors

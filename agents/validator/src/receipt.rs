@@ -13,7 +13,7 @@ use tensorlink_node::wire::rpc::IntervalRecord;
 use tensorlink_types::JobId;
 use tokio::sync::Mutex;
 
-use crate::audit::{Auditor, Failed, Gap};
+use crate::audit::{Auditor, Failed, Gap, Target};
 
 /// The serving stage that was audited last: hashing the programs of every length again for each receipt would cost more
 /// than most texts do. It counts as one more shard in memory.
@@ -44,13 +44,13 @@ where
     /// logs tell.
     pub(crate) async fn repeat(
         &self,
-        stage: &ServingShard,
-        job: &JobView,
+        target: &Target,
+        (stage, job): (&ServingShard, &JobView),
         (worker, record): (tensorlink_types::Address, &IntervalRecord),
     ) -> Result<Replay, Failed> {
         let recorded = || Gap::Record("tensor received");
         let longest = stage.recorded(stage.longest).map_err(|_| recorded())?;
-        let inputs = self.fetch(&record.inputs, worker, longest).await?;
+        let inputs = self.fetch_for(target, &record.inputs, (worker, longest)).await?;
         let row = stage.recorded(1).map_err(|_| recorded())?;
         let bytes = inputs.len() as u64;
         let tokens = bytes.checked_div(row).filter(|tokens| tokens.checked_mul(row) == Some(bytes));

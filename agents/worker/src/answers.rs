@@ -110,7 +110,8 @@ where
             return Response::Declined("as many offers as may be are being prepared: ask again".into());
         };
         let hold = |now, expires| self.promises.hold(lane, (now, expires), || self.free_lanes());
-        match quote(&self.context, lane, (posted.terms, posted.manifest), hold).await {
+        let reserve = |needed, room| self.promises.reserve(lane, needed, room);
+        match quote(&self.context, lane, (posted.terms, posted.manifest), hold, reserve).await {
             Ok((offer, signature)) => Response::Offer { offer, signature },
             Err(declined) if declined.is_final() => Response::Refused(declined.to_string()),
             Err(declined) => Response::Declined(declined.to_string()),

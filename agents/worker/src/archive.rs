@@ -91,7 +91,7 @@ impl<E: Engine> LaneTask<E> {
             newState: outcome.state_root,
             io,
         };
-        // Between pinning and naming them the files are nobody's yet.
+        // Between storing and naming them, equal files of an older interval must not be let go of.
         let _pins = self.context.ports.pins.lock().await;
         let state = match &record.next_state {
             Some(cid) if interval > 0 => cid.clone(),

@@ -180,7 +180,7 @@ where
         let penalising = async {
             for _ in 0..ATTEMPTS {
                 let done = match self.context.ports.chain.simulate(&call).await {
-                    Ok(_) => self.context.ports.chain.send(call.clone()).await.map(|_| ()),
+                    Ok(_) => self.context.ports.send_within_budget(call.clone()).await.map(|_| ()),
                     Err(error) => Err(error),
                 };
                 match done {

@@ -2,9 +2,9 @@
 //!
 //! | module | what lives there |
 //! |---|---|
-//! | [`role`] | the loop that listens to the chain and keeps the tasks of each lane |
+//! | [`role`], `told` | what a worker is, and its loop; what it does about what the chain tells |
 //! | [`quote`], [`promises`] | whether to take a lane, and for how much; lanes held for what was offered |
-//! | [`lane`], [`halt`] | the work on a lane: meet the neighbours, execute, write down; where a training leaves its bounds, go no further |
+//! | `training`, [`lane`], [`halt`] | what runs for a lane of a training job; the work on it: meet the neighbours, execute, write down; where a training leaves its bounds, go no further |
 //! | [`schedule`], [`link`], [`boundary`], [`stream_router`] | order of micro-batches; stream to a neighbour; signed logs; incoming streams |
 //! | [`serving`] | lanes of serving jobs: texts, receipts, vouchers |
 //! | [`record`], `archive`, `prune` | what is on disk; the states there; what is forgotten, and when |
@@ -56,6 +56,8 @@ pub mod schedule;
 pub mod sealing;
 pub mod serving;
 pub mod stream_router;
+mod told;
+mod training;
 mod withheld;
 
 pub use context::{Context, EngineFactory, Limits, WorkerConfig};

@@ -62,20 +62,26 @@ where
             () = stop.cancelled() => return,
             () = self.context.ports.clock.sleep(SETTLE) => {}
         }
-        match self.context.ports.chain.send(Call::Settle { job }).await {
-            Ok(receipt) => tracing::info!(%job, gas = receipt.gas, "settled"),
-            Err(error) => tracing::info!(%job, %error, "not settled"),
+        match stop.run_until_cancelled(self.context.ports.send_within_budget(Call::Settle { job })).await {
+            Some(Ok(receipt)) => tracing::info!(%job, gas = receipt.gas, "settled"),
+            Some(Err(error)) => tracing::info!(%job, %error, "not settled"),
+            None => {}
         }
     }
 
+    /// Collects what a job has brought, once the day's budget for gas has room for it.
     pub(crate) async fn collect(self: Arc<Self>, job: JobId) {
+        self.shutdown.run_until_cancelled(self.try_collect(job)).await;
+    }
+
+    async fn try_collect(&self, job: JobId) {
         let own = self.context.ports.identity.address();
         let _turn = self.collecting.lock().await;
         let result = async {
             let Some(view) = self.context.ports.chain.job(job).await? else { return Ok(()) };
             let credit = self.context.ports.chain.credit(own, view.token).await?;
             if !credit.is_zero() {
-                let receipt = self.context.ports.chain.send(Call::Collect { token: view.token }).await?;
+                let receipt = self.context.ports.send_within_budget(Call::Collect { token: view.token }).await?;
                 tracing::info!(%job, %credit, gas = receipt.gas, "collected");
             }
             Ok::<(), ChainError>(())

@@ -104,8 +104,8 @@ impl Declined {
 }
 
 /// Fetches and checks the shard of a lane and signs an offer for it, for the job that was posted with that hash of its
-/// user and terms (P-40) and with that manifest, if `hold` holds a lane from now until the offer
-/// expires (seconds).
+/// user and terms (P-40) and with that manifest, if `hold` holds a lane from now until the offer expires (seconds), and
+/// `reserve` finds so many bytes in the disk's room and keeps them for it: how many there are.
 ///
 /// # Errors
 /// [`Declined`].
@@ -114,6 +114,7 @@ pub async fn quote<E: Engine>(
     lane: Lane,
     (terms, manifest): (B256, Cid),
     hold: impl FnOnce(u64, u64) -> bool,
+    reserve: impl FnOnce(u64, u64) -> u64,
 ) -> Result<(Offer, Vec<u8>), Declined> {
     let job = named(context, lane, terms).await?;
     if job.state != JobState::Posted {
@@ -146,7 +147,7 @@ pub async fn quote<E: Engine>(
         }
     };
     let price = price.ok_or(Declined::Price)?;
-    let room = context.ports.store.room().await.map_err(ShardError::from)?;
+    let room = reserve(needed, context.ports.store.room().await.map_err(ShardError::from)?);
     if room < needed {
         return Err(Declined::Disk { needed, room });
     }

@@ -5,8 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use tensorlink_node::journal::JournalError;
-use tensorlink_node::ports::chain::JobState;
-use tensorlink_node::{Journal, Ports};
+use tensorlink_node::{Journal, Ports, undone};
 use tensorlink_proof::commit::SenderSignatures;
 use tensorlink_types::abi::{BoundaryLogs, Claim, ClaimLink, Holder};
 use tensorlink_types::{Address, Lane, Lineage};
@@ -112,24 +111,21 @@ pub struct LaneLog {
     version: watch::Sender<u64>,
 }
 
-/// Forgets what events have told of lanes of jobs that are not settled, as the chain now is.
+/// Forgets what events have told of lanes of jobs that are not settled, as the chain now is, if it did not since
+/// events were taken back for the last of `times`.
 ///
 /// # Errors
 /// When the journal cannot be read or written.
-pub(crate) async fn take_back(ports: &Ports) -> Result<(), JournalError> {
-    for log in LaneLog::open_all(&ports.journal)? {
-        let settled = match ports.chain.job(log.get().lane.job).await {
-            Ok(job) => job.is_some_and(|job| job.state == JobState::Settled),
-            Err(error) => {
-                tracing::warn!(lane = %log.get().lane, %error, "it is not known whether the job is settled");
-                false
+pub async fn take_back(ports: &Ports, times: u64) -> Result<(), JournalError> {
+    let forgetting = async {
+        for log in LaneLog::open_all(&ports.journal)? {
+            if !ports.chain.is_known_settled(log.get().lane.job).await {
+                log.update(LaneRecord::take_back)?;
             }
-        };
-        if !settled {
-            log.update(LaneRecord::take_back)?;
         }
-    }
-    Ok(())
+        Ok(())
+    };
+    undone::take_back(&ports.journal, "lanes", times, forgetting).await
 }
 
 fn file_name(lane: Lane) -> String {

@@ -38,6 +38,10 @@ impl<T: Twist> Chain for Crooked<T> {
         self.0.ended()
     }
 
+    fn times_undone(&self) -> Result<u64, ChainError> {
+        self.0.times_undone()
+    }
+
     fn account(&self) -> Address {
         self.0.account()
     }

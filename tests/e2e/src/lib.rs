@@ -12,4 +12,6 @@ pub mod hush;
 pub mod inconsistent;
 pub mod mute;
 pub mod posting;
+#[path = "../../../agents/node/tests/support/pressed.rs"]
+pub mod pressed;
 pub mod tongue;

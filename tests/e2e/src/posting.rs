@@ -1,19 +1,20 @@
 //! Chain and store of a user that posts what its own checks would not let through.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use cid::Cid;
 use serde::Deserialize;
-use tensorlink_node::ports::{Call, ChainError, Owner, Store, StoreError};
+use tensorlink_node::ports::{Call, ChainError, Store, StoreError};
 use tensorlink_node::wire::{decode, encode};
 use tensorlink_proof::commit::ProgramCommitment;
 use tensorlink_types::abi::JobTerms;
-use tensorlink_types::{Address, B256, Program, Source, U256};
+use tensorlink_types::{B256, Program, Source, U256};
 
 use crate::crooked::Twist;
+use crate::pressed::Press;
 
 /// What is wrong with the job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
@@ -34,15 +35,14 @@ pub enum Flaw {
 /// A user's dealings.
 pub struct Flawed {
     flaw: Flaw,
-    store: Arc<dyn Store>,
     /// Roots of what was published in place of programs, by the roots of those.
     roots: Mutex<BTreeMap<B256, B256>>,
 }
 
 impl Flawed {
-    /// Over a user's own store.
-    pub fn new(flaw: Flaw, store: Arc<dyn Store>) -> Self {
-        Self { flaw, store, roots: Mutex::default() }
+    /// Of a user who does this.
+    pub fn new(flaw: Flaw) -> Self {
+        Self { flaw, roots: Mutex::default() }
     }
 
     fn registered(&self, terms: &mut JobTerms) {
@@ -84,56 +84,10 @@ impl Twist for Flawed {
     }
 }
 
-/// What the user publishes by.
-pub struct Press {
-    flawed: Arc<Flawed>,
-    store: Arc<dyn Store>,
-}
-
-impl Press {
-    /// Over the user's own store.
-    pub fn new(flawed: Arc<Flawed>) -> Self {
-        let store = flawed.store.clone();
-        Self { flawed, store }
-    }
-}
-
 #[async_trait]
-impl Store for Press {
-    fn of(&self, owner: Owner) -> Arc<dyn Store> {
-        Arc::new(Self { flawed: self.flawed.clone(), store: self.store.of(owner) })
-    }
-
-    async fn put(&self, content: Bytes) -> Result<Cid, StoreError> {
-        let circular = if self.flawed.flaw == Flaw::Circular { self.flawed.circular(&content) } else { None };
-        self.store.put(circular.unwrap_or(content)).await
-    }
-
-    async fn get(&self, cid: &Cid, holders: &[Address], limit: u64) -> Result<Bytes, StoreError> {
-        self.store.get(cid, holders, limit).await
-    }
-
-    async fn has(&self, cid: &Cid) -> Result<bool, StoreError> {
-        self.store.has(cid).await
-    }
-
-    async fn own(&self, cid: &Cid) -> Result<bool, StoreError> {
-        self.store.own(cid).await
-    }
-
-    async fn unpin(&self, cid: &Cid) -> Result<(), StoreError> {
-        self.store.unpin(cid).await
-    }
-
-    async fn release(&self) -> Result<(), StoreError> {
-        self.store.release().await
-    }
-
-    async fn owners(&self) -> Result<Vec<Owner>, StoreError> {
-        self.store.owners().await
-    }
-
-    async fn room(&self) -> Result<u64, StoreError> {
-        self.store.room().await
+impl Press for Flawed {
+    async fn put(&self, store: &dyn Store, content: Bytes) -> Result<Cid, StoreError> {
+        let circular = if self.flaw == Flaw::Circular { self.circular(&content) } else { None };
+        store.put(circular.unwrap_or(content)).await
     }
 }

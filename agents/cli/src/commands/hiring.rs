@@ -404,14 +404,15 @@ impl<'a> Hiring<'a> {
         let Err(error) = hired else { return Ok(()) };
         eprintln!("job {job} does not start; cancelling it to get the escrow back");
         let chain = &self.node.ports.chain;
-        let cancelled = async {
-            chain.send(Call::Cancel { job }).await?;
-            chain.send(Call::Collect { token: self.token }).await
-        };
-        match cancelled.await {
+        if let Err(also) = chain.send(Call::Cancel { job }).await {
+            return Err(error.context(format!(
+                "job {job} could not be cancelled either ({also}): `tensorlink job cancel {job}` later"
+            )));
+        }
+        match chain.send(Call::Collect { token: self.token }).await {
             Ok(_) => Err(error.context(format!("job {job} was cancelled and its escrow returned"))),
             Err(also) => Err(error.context(format!(
-                "job {job} could not be cancelled either ({also}): `tensorlink job cancel {job}` later"
+                "job {job} was cancelled, and its escrow waits to be collected ({also}): `tensorlink withdraw` later"
             ))),
         }
     }

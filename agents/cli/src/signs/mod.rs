@@ -199,6 +199,11 @@ impl Signs {
         self.lanes.iter().map(|(lane, heard)| (*lane, heard.worker, heard.last))
     }
 
+    /// Whether a lane's worker was convicted.
+    pub fn is_void(&self, lane: Lane) -> bool {
+        self.lanes.get(&lane).is_some_and(|heard| heard.void)
+    }
+
     /// When the chain told of a lane last.
     pub fn last(&self, lane: Lane) -> Option<Sign> {
         self.lanes.get(&lane).map(|heard| heard.last)

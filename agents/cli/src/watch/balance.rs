@@ -8,6 +8,7 @@ use tensorlink_types::JobId;
 use tensorlink_user::User;
 use tokio::sync::watch::Receiver;
 
+use super::told::Told;
 use crate::report::Report;
 
 /// Longest wait for the settlement's confirmation.
@@ -17,15 +18,13 @@ const CONFIRMATION: Duration = Duration::from_secs(120);
 pub(super) struct Balance {
     job: JobId,
     events: Receiver<Vec<EventAt>>,
-    /// Events taken in, and the last of them.
-    told: usize,
-    last: Option<EventAt>,
+    told: Told,
     pub(super) report: Report,
 }
 
 impl Balance {
     pub(super) fn new(job: JobId, user: &User) -> Self {
-        Self { job, events: user.events(), told: 0, last: None, report: Report::default() }
+        Self { job, events: user.events(), told: Told::default(), report: Report::default() }
     }
 
     /// Waits for further events and takes them in.
@@ -38,12 +37,11 @@ impl Balance {
 
     /// Takes in what is new; where a reorganisation has undone what was taken in, all of it anew.
     fn take_in(&mut self, events: &[EventAt]) {
-        let before = self.told.checked_sub(1).and_then(|last| events.get(last));
-        if before != self.last.as_ref() {
-            (self.told, self.report) = (0, Report::default());
+        let (anew, fresh) = self.told.fresh(events);
+        if anew {
+            self.report = Report::default();
         }
-        events.iter().skip(self.told).for_each(|at| self.report.take_in(self.job, at));
-        (self.told, self.last) = (events.len(), events.last().cloned());
+        fresh.iter().for_each(|at| self.report.take_in(self.job, at));
     }
 
     /// The whole of it, once the settlement is confirmed.
@@ -86,7 +84,7 @@ mod tests {
     #[test]
     fn what_was_undone_does_not_count() {
         let (_told, events) = tokio::sync::watch::channel(Vec::new());
-        let mut balance = Balance { job: JobId(1), events, told: 0, last: None, report: Report::default() };
+        let mut balance = Balance { job: JobId(1), events, told: Told::default(), report: Report::default() };
         let all: Vec<EventAt> = (1..=70).map(|block| claimed(block, 1)).collect();
         for length in [1, 30, 70] {
             balance.take_in(&all[..length]);

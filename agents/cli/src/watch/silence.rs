@@ -1,4 +1,5 @@
-//! Which workers of a followed job are silent: said once when it begins, and once when they are heard of again.
+//! Which workers of a followed job are silent: said once when it begins, and once when they are heard of again, or owe
+//! nothing more.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,6 +11,7 @@ use tensorlink_types::{Address, JobId, Lane};
 use tensorlink_user::User;
 use tokio::sync::watch::Receiver;
 
+use super::told::Told;
 use crate::signs::{Due, Kind, Sign, Signs};
 use crate::{live, output, when};
 
@@ -18,10 +20,10 @@ const PATIENCE: u64 = 60;
 
 /// The signs of life of a followed job.
 pub(super) struct Silence {
+    job: JobId,
     signs: Signs,
     events: Receiver<Vec<EventAt>>,
-    /// Events taken in.
-    told: usize,
+    told: Told,
     /// When each lane did something on chain, by this machine's clock: blocks' times may be far from it.
     seen: BTreeMap<Lane, u64>,
     since: u64,
@@ -29,7 +31,7 @@ pub(super) struct Silence {
     seal_window: u64,
 }
 
-/// A lane that fell silent, or is heard of again.
+/// A lane that fell silent, is heard of again, or owes nothing more.
 #[derive(Serialize)]
 struct Change {
     job: JobId,
@@ -37,6 +39,9 @@ struct Change {
     replica: u16,
     worker: Address,
     silent: bool,
+    /// Whether it was heard of within the last minute.
+    heard: bool,
+    convicted: bool,
     last_seen: Sign,
     due: Option<Due>,
 }
@@ -45,9 +50,10 @@ impl Silence {
     /// Of a job, from now on; `seal_window`: of the deployment, seconds.
     pub(super) fn new(job: JobId, user: &User, seal_window: u64) -> Self {
         Self {
+            job,
             signs: Signs::new(job),
             events: user.events(),
-            told: 0,
+            told: Told::default(),
             seen: BTreeMap::new(),
             since: when::now(),
             silent: BTreeSet::new(),
@@ -58,14 +64,8 @@ impl Silence {
     /// Looks at what came since, and says what changed.
     pub(super) fn look(&mut self, view: &JobView, user: &User, json: bool) -> Result<()> {
         let now = when::now();
-        let events = self.events.borrow_and_update();
-        for at in events.iter().skip(self.told) {
-            if let Some(lane) = self.signs.take_in(at) {
-                self.seen.insert(lane, now);
-            }
-        }
-        self.told = events.len();
-        drop(events);
+        let events = self.events.borrow_and_update().clone();
+        self.take_in(&events, now);
         for change in self.changes(view, |worker| user.last_message(worker), now) {
             if json {
                 output::print(true, &change, String::new)?;
@@ -76,20 +76,42 @@ impl Silence {
         Ok(())
     }
 
-    /// Lanes that fell silent or are heard of again, when their workers said something last by this machine's clock.
+    /// Takes in what is new at a time; where a reorganisation has undone what was taken in, all of it anew.
+    fn take_in(&mut self, events: &[EventAt], now: u64) {
+        let (anew, fresh) = self.told.fresh(events);
+        if anew {
+            self.signs = Signs::new(self.job);
+        }
+        for at in fresh {
+            // What is only repeated is no new sign of life.
+            if let Some(lane) = self.signs.take_in(at)
+                && !anew
+            {
+                self.seen.insert(lane, now);
+            }
+        }
+        // Nobody answers for a lane that is held by nobody any more.
+        let held: BTreeSet<Lane> = self.signs.lanes().map(|(lane, ..)| lane).collect();
+        self.silent.retain(|lane| held.contains(lane));
+    }
+
+    /// Lanes that fell silent, are heard of again or owe nothing more, when their workers said something last by this
+    /// machine's clock.
     fn changes(&mut self, view: &JobView, message: impl Fn(Address) -> Option<u64>, now: u64) -> Vec<Change> {
         let mut changes = Vec::new();
         for (lane, worker, on_chain) in self.signs.lanes() {
             let message = message(worker);
             let heard = self.seen.get(&lane).copied().max(message).unwrap_or_default().max(self.since);
             let due = self.signs.due(view, lane, self.seal_window);
-            let silent = due.is_some() && now.saturating_sub(heard) > PATIENCE;
+            let heard = now.saturating_sub(heard) <= PATIENCE;
+            let silent = due.is_some() && !heard;
             if silent == self.silent.contains(&lane) {
                 continue;
             }
             let last_seen = on_chain.or_later(message.map(|at| Sign { what: Kind::Message, at }));
             let (stage, replica) = (lane.stage, lane.replica);
-            changes.push(Change { job: lane.job, stage, replica, worker, silent, last_seen, due });
+            let convicted = self.signs.is_void(lane);
+            changes.push(Change { job: lane.job, stage, replica, worker, silent, heard, convicted, last_seen, due });
         }
         for change in &changes {
             let lane = Lane { job: change.job, stage: change.stage, replica: change.replica };
@@ -114,8 +136,11 @@ impl Change {
     fn words(&self, now: u64) -> String {
         let Self { stage, replica, worker, last_seen, .. } = self;
         let who = format!("stage {stage} replica {replica}, worker {worker}");
-        if !self.silent {
-            return format!("{who}: heard of again");
+        match self {
+            Self { silent: true, .. } => {}
+            Self { convicted: true, .. } => return format!("{who}: convicted; nothing is due of it any more"),
+            Self { heard: true, .. } => return format!("{who}: heard of again"),
+            _ => return format!("{who}: nothing is due of it any more"),
         }
         let due = self.due.as_ref().map(|due| format!("\n  it {}, or else: {}", due.words(now), due.then));
         format!("{who}: SILENT, last heard of {}{}", last_seen.words(now), due.unwrap_or_default())
@@ -148,7 +173,7 @@ mod tests {
         signs.take_in(&at(10, Event::JobAccepted { job: JOB, offers: vec![offer(0), offer(1)] }));
         let events = tokio::sync::watch::channel(Vec::new()).1;
         let (seen, silent) = (BTreeMap::new(), BTreeSet::new());
-        Silence { signs, events, told: 0, seen, since: 1000, silent, seal_window: 10 }
+        Silence { job: JOB, signs, events, told: Told::default(), seen, since: 1000, silent, seal_window: 10 }
     }
 
     fn at(timestamp: u64, event: Event) -> EventAt {
@@ -189,7 +214,53 @@ mod tests {
             let event = Event::ClaimCommitted { id: ClaimId(B256::ZERO), claim, committed_at: 20 };
             silence.signs.take_in(&at(20, event));
         }
-        assert_eq!(stages(&silence.changes(&view, |_| None, 1101)), [(1, false)], "all its claims are made");
+        let changes = silence.changes(&view, |_| None, 1101);
+        assert_eq!(stages(&changes), [(1, false)], "all its claims are made");
+        assert!(changes[0].words(1101).ends_with("nothing is due of it any more"), "{}", changes[0].words(1101));
+    }
+
+    #[test]
+    fn of_a_convicted_worker_is_not_said_that_it_is_heard_of_again() {
+        let (mut silence, view) = (silence(), view());
+        assert_eq!(silence.changes(&view, |_| None, 1061).len(), 2);
+        let lane = Lane { job: JOB, stage: 1, replica: 0 };
+        silence.signs.take_in(&at(20, Event::ClaimsVoided { lane, from: 0 }));
+        let changes = silence.changes(&view, |worker| (worker == WORKERS[1]).then_some(1061), 1062);
+        assert_eq!(stages(&changes), [(1, false)]);
+        let told = changes[0].words(1062);
+        assert!(told.contains("convicted") && !told.contains("again"), "{told}");
+        assert!(serde_json::to_value(&changes[0]).unwrap()["convicted"].as_bool().unwrap());
+    }
+
+    #[test]
+    fn what_was_undone_is_no_sign_of_life() {
+        let (mut silence, view) = (silence(), view());
+        let accepted = |block| {
+            let offers = WORKERS.iter().zip(0..).map(|(worker, stage)| Offer {
+                job: JOB.0,
+                stage,
+                replica: 0,
+                worker: *worker,
+                pricePerInterval: 1,
+                expires: Default::default(),
+            });
+            EventAt { block, ..at(10, Event::JobAccepted { job: JOB, offers: offers.collect() }) }
+        };
+        let claimed = |block, interval| {
+            let claim = Claim { job: JOB.0, stage: 1, interval, ..Claim::default() };
+            let event = Event::ClaimCommitted { id: ClaimId(B256::ZERO), claim, committed_at: 20 };
+            EventAt { block, ..at(20, event) }
+        };
+        let all: Vec<EventAt> =
+            [accepted(1)].into_iter().chain((0..view.intervals).map(|n| claimed(2 + u64::from(n), n))).collect();
+        silence.take_in(&all, 1000);
+        let only_first = |worker: Address| (worker == WORKERS[0]).then_some(1100);
+        assert!(silence.changes(&view, only_first, 1100).is_empty(), "all its claims are made");
+        silence.take_in(&all[..1], 1100);
+        assert_eq!(stages(&silence.changes(&view, only_first, 1101)), [(1, true)], "they were undone");
+        assert_eq!(silence.signs.last(Lane { job: JOB, stage: 1, replica: 0 }).unwrap().what, Kind::Accepted);
+        silence.take_in(&[], 1101);
+        assert_eq!((silence.line(), silence.changes(&view, |_| None, 1200).len()), (None, 0), "nobody works there");
     }
 
     #[test]

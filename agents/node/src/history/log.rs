@@ -1,5 +1,8 @@
 //! The file of remembered events, one JSON line each: one writer, and as many readers as there are roles that
-//! follow it. Lines between them say up to which block it is complete: `{"until":{"block":…,"hash":…}}`.
+//! follow it. Lines between them say up to which block it is complete: `{"until":{"block":…,"hash":…}}`. The first line
+//! is its [`heading`].
+
+pub(super) mod heading;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
@@ -9,6 +12,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+use self::heading::Heading;
 use crate::ports::chain::{EventAt, Mark};
 
 /// Blocks of events by which the chain is known.
@@ -30,6 +34,8 @@ pub(super) struct Kept {
     pub(super) events: Vec<EventAt>,
     /// The block; none before the first is read.
     pub(super) until: Option<Mark>,
+    /// How often something was taken back.
+    pub(super) undone: u64,
 }
 
 impl Kept {
@@ -50,6 +56,7 @@ impl Kept {
 
     /// Forgets a block and all later ones, up to which everything was there.
     pub(super) fn take_back(&mut self, from: u64) {
+        self.undone = self.undone.saturating_add(1);
         self.events.retain(|at| at.block < from);
         if self.until.is_some_and(|until| until.block >= from) {
             self.until = self.events.last().map(|at| Mark { block: at.block, hash: at.block_hash });
@@ -58,6 +65,9 @@ impl Kept {
 }
 
 /// What the file holds up to the last block of which it says that it is complete, in whole lines and in order.
+///
+/// # Errors
+/// When the disk fails, or a newer version has written the file.
 pub(super) fn read(path: &Path) -> io::Result<Kept> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -67,6 +77,10 @@ pub(super) fn read(path: &Path) -> io::Result<Kept> {
     let mut kept = Kept::default();
     for line in BufReader::new(file).lines() {
         let line = line?;
+        if Heading::begins(&line) {
+            kept.undone = Heading::read(&line)?.undone;
+            continue;
+        }
         if line.starts_with(UNTIL) {
             let Ok(Until { until }) = serde_json::from_str(&line) else { break };
             kept.until = Some(until);
@@ -91,7 +105,7 @@ pub(super) fn write(path: &Path, kept: &Kept) -> io::Result<u64> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    let mut text = Vec::new();
+    let mut text = Heading::new(kept.undone).line()?;
     for event in &kept.events {
         serde_json::to_writer(&mut text, event)?;
         text.push(b'\n');
@@ -106,15 +120,20 @@ pub(super) fn write(path: &Path, kept: &Kept) -> io::Result<u64> {
     Ok(text.len() as u64)
 }
 
-/// The first event of the file; none if its first line is no event.
+/// The first event of the file; none if its first line after the heading is no event.
 pub(super) fn first(path: &Path) -> io::Result<Option<EventAt>> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    let line = BufReader::new(file).lines().next().transpose()?;
-    Ok(line.and_then(|line| serde_json::from_str(&line).ok()))
+    for line in BufReader::new(file).lines() {
+        let line = line?;
+        if !Heading::begins(&line) {
+            return Ok(serde_json::from_str(&line).ok());
+        }
+    }
+    Ok(None)
 }
 
 /// Where the file is, and how many of its bytes are whole lines. Its writer goes on as long as somebody holds it.
@@ -218,7 +237,7 @@ impl LogReader {
             let mut line = String::new();
             let taken = self.lines.read_line(&mut line)?;
             self.read = self.read.saturating_add(taken as u64);
-            if !line.starts_with(UNTIL) {
+            if !line.starts_with(UNTIL) && !Heading::begins(&line) {
                 return Ok(Some(serde_json::from_str(&line)?));
             }
         }
@@ -270,7 +289,7 @@ mod tests {
     }
 
     fn kept(blocks: &[u64], until: u64) -> Kept {
-        Kept { events: blocks.iter().copied().map(event).collect(), until: Some(mark(until)) }
+        Kept { events: blocks.iter().copied().map(event).collect(), until: Some(mark(until)), undone: 0 }
     }
 
     #[test]
@@ -291,12 +310,12 @@ mod tests {
             left.take_back(from);
             let stays: Vec<u64> = (1..from.max(1)).collect();
             let expected = if stays.is_empty() { Kept::default() } else { kept(&stays, from - 1) };
-            assert_eq!(left, expected, "{depth}");
+            assert_eq!(left, Kept { undone: 1, ..expected }, "{depth}");
         }
         let mut quiet = kept(&[3], 50);
         quiet.take_back(51);
-        assert_eq!(quiet, kept(&[3], 50), "nothing of it is undone");
+        assert_eq!(quiet, Kept { undone: 1, ..kept(&[3], 50) }, "nothing of it is undone");
         quiet.take_back(40);
-        assert_eq!(quiet, kept(&[3], 3));
+        assert_eq!(quiet, Kept { undone: 2, ..kept(&[3], 3) });
     }
 }

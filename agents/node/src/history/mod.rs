@@ -8,7 +8,8 @@
 //!
 //! A reorganisation of confirmed blocks, at any depth, takes their events out of the file, and ends what roles read of
 //! it: [`Chain::ended`] then says [`ChainError::Undone`], and a role folds all events anew. Nothing that was folded
-//! from what is undone is left.
+//! from what is undone is left. How often that happened is written in the file's heading, by which a role that was
+//! killed in between finds out at its next start ([`crate::undone`]).
 
 mod log;
 
@@ -155,7 +156,12 @@ impl Keeper {
 }
 
 fn disk(path: &Path, error: &io::Error) -> ChainError {
-    ChainError::Unavailable(format!("{}: {error}; check that the data directory is writable", path.display()))
+    let what = match error.kind() {
+        // It says what to do.
+        io::ErrorKind::InvalidData => "",
+        _ => "; check that the data directory is writable",
+    };
+    ChainError::Unavailable(format!("{}: {error}{what}", path.display()))
 }
 
 /// Tells what is read until nobody listens.
@@ -194,6 +200,10 @@ impl Chain for Remembered {
 
     fn ended(&self) -> ChainError {
         undone(&self.undone).map_or_else(|| self.chain.ended(), |from| ChainError::Undone { from })
+    }
+
+    fn times_undone(&self) -> Result<u64, ChainError> {
+        log::heading::times_undone(&self.path).map_err(|error| disk(&self.path, &error))
     }
 
     async fn follow(&self, known: Vec<Mark>) -> Result<mpsc::Receiver<News>, ChainError> {

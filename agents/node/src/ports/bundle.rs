@@ -1,12 +1,16 @@
 //! The ports of one node, as its roles get them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tensorlink_proof::commit::Contracts;
 use tokio::sync::Mutex;
 
-use super::{Chain, Clock, Net, Store};
+use super::{Call, Chain, ChainError, Clock, Net, Receipt, Store};
 use crate::{Identity, Journal};
+
+/// Wait between two tries of what the day's budget for gas holds back.
+const HELD_BACK: Duration = Duration::from_secs(60);
 
 /// The world of a node: every port, and what goes with them.
 #[derive(Clone)]
@@ -28,4 +32,21 @@ pub struct Ports {
     /// Held while a file is stored and the record written that names it, and while an owner lets go of one: equal files
     /// of one owner are one file.
     pub pins: Arc<Mutex<()>>,
+}
+
+impl Ports {
+    /// Sends a call that can wait: again and again while the day's budget for gas holds it back. Whoever has no time
+    /// any more drops it.
+    ///
+    /// # Errors
+    /// [`ChainError`], but not [`ChainError::OverBudget`].
+    pub async fn send_within_budget(&self, call: Call) -> Result<Receipt, ChainError> {
+        loop {
+            match self.chain.send(call.clone()).await {
+                Err(error @ ChainError::OverBudget { .. }) => tracing::debug!(%error, "a transaction waits"),
+                done => return done,
+            }
+            self.clock.sleep(HELD_BACK).await;
+        }
+    }
 }

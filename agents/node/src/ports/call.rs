@@ -86,8 +86,8 @@ pub enum Call {
 
 impl Call {
     /// Whether money is lost, by this account or by who pays for the work, if the call is not made in time: answers and
-    /// moves that a clock waits for, claims and what is earned by them, proofs while they convict, and the end of what
-    /// goes on costing. The rest can be done another day.
+    /// moves that a clock waits for, challenges before a claim is final, claims and what is earned by them, proofs
+    /// while they convict, and the end of what goes on costing. The rest can be done another day.
     pub fn averts_loss(&self) -> bool {
         match self {
             Self::Commit { .. }
@@ -115,7 +115,9 @@ impl Call {
                 )
             }
             Self::Custody(step) => matches!(**step, CustodyMove::Deliver { .. } | CustodyMove::DeliverSent { .. }),
-            Self::Challenge { step, .. } => !matches!(**step, Move::Open { .. } | Move::Timeout),
+            // A claim is final, and paid for, once the time in which it can be challenged is over. Who does not answer
+            // can be convicted on any later day.
+            Self::Challenge { step, .. } => !matches!(**step, Move::Timeout),
         }
     }
 }

@@ -309,14 +309,23 @@ pub trait Chain: Send + Sync + 'static {
     /// The newest block.
     async fn head(&self) -> Result<Head, ChainError>;
 
-    /// Every confirmed event from block `from` on, in order, each once, without end. Gaps after an outage are filled; a
-    /// reorganisation below the confirmation depth is never seen. The channel is bounded: a slow reader slows the
-    /// reading of the chain.
+    /// Every confirmed event from block `from` on, in order, each once, until a reorganisation undoes one that was
+    /// told, at whatever depth, or the chain is closed: then it ends, and [`ended`](Self::ended) says why. Gaps after
+    /// an outage are filled. The channel is bounded: a slow reader slows the reading of the chain.
     async fn events(&self, from: u64) -> Result<mpsc::Receiver<EventAt>, ChainError>;
 
     /// Why events have ended: [`ChainError::Undone`] where they can be followed anew from the first on.
     fn ended(&self) -> ChainError {
         ChainError::Ended
+    }
+
+    /// How often remembered events were taken back because a reorganisation had undone them, by what is on disk. Read
+    /// before [`events`](Self::events): what those tell then has nothing of it.
+    ///
+    /// # Errors
+    /// When the disk fails, or what is there is of a newer version.
+    fn times_undone(&self) -> Result<u64, ChainError> {
+        Ok(0)
     }
 
     /// As [`events`](Self::events), for who keeps what it is told. Of the blocks `known`, oldest first, everything up
@@ -355,6 +364,17 @@ pub trait Chain: Send + Sync + 'static {
 
     /// A job, if it exists.
     async fn job(&self, job: JobId) -> Result<Option<JobView>, ChainError>;
+
+    /// Whether the chain says now that a job is settled; not, where it does not answer.
+    async fn is_known_settled(&self, job: JobId) -> bool {
+        match self.job(job).await {
+            Ok(job) => job.is_some_and(|job| job.state == JobState::Settled),
+            Err(error) => {
+                tracing::warn!(%job, %error, "it is not known whether the job is settled");
+                false
+            }
+        }
+    }
 
     /// Number of jobs ever posted; ids run from 1 to it.
     async fn job_count(&self) -> Result<u64, ChainError>;

@@ -9,7 +9,7 @@ pub mod net;
 pub mod store;
 
 pub use bundle::Ports;
-pub use call::{AuditMove, Call, CustodyMove};
+pub use call::{AuditMove, Call, CustodyMove, Receipt};
 pub use chain::{Chain, ChainError};
 pub use clock::{Clock, SystemClock};
 pub use event::{Event, EventAt, Place};

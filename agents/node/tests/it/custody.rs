@@ -5,7 +5,8 @@ use std::sync::Arc;
 use cid::Cid;
 use tensorlink_node::custody::{Asked, KeepError};
 use tensorlink_node::interval::state_root_of;
-use tensorlink_node::ports::{Event, Owner, Store};
+use tensorlink_node::ports::chain::JobState;
+use tensorlink_node::ports::{Chain, Event, Owner, Store};
 use tensorlink_node::{Keeper, files};
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::recover;
@@ -169,4 +170,33 @@ async fn a_state_is_forgotten_when_a_later_one_is_final_in_all_stages_and_the_la
     assert_eq!(held(), [false, false, true]);
     assert!(world.store.owners().await.unwrap().is_empty(), "nothing takes a running job's room any more");
     assert_eq!(world.keeper(1 << 30).file_of(world.id(2)), keeper.file_of(world.id(2)), "on disk as well");
+}
+
+/// A process that is killed after the events were cut, and before it took back what it wrote down of them.
+#[tokio::test]
+async fn a_settlement_that_was_undone_is_taken_back_at_the_next_start() {
+    let world = world().await;
+    let (keeper, worker) = (world.told().await, identity(WORKER).address());
+    let asked = world.asked(0).await;
+    keeper.keep(&asked, worker).await.unwrap();
+    let settled = Event::JobSettled { job: JOB, refund: U256::ZERO };
+    keeper.apply(&settled).await.unwrap();
+    assert!(world.store.owners().await.unwrap().is_empty());
+    // A store with room still has what nobody needs; that of these tests has not.
+    world.asked(0).await;
+    world.chain.with(|ledger| ledger.undone = 1);
+    let start = async || {
+        let keeper = world.keeper(1 << 30);
+        keeper.take_back(world.chain.times_undone().unwrap()).await.unwrap();
+        keeper.take_stock().await;
+        keeper
+    };
+    let keeper = start().await;
+    assert_eq!(world.store.owners_of(&asked.state), [Owner::Holding(world.id(0))], "it is needed again");
+    keeper.apply(&settled).await.unwrap();
+    start().await;
+    assert!(world.store.owners().await.unwrap().is_empty(), "taken back once");
+    world.chain.with(|ledger| (ledger.undone, ledger.job.state) = (2, JobState::Settled));
+    start().await;
+    assert!(world.store.owners().await.unwrap().is_empty(), "what is settled all the same stays so");
 }

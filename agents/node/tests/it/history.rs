@@ -40,6 +40,10 @@ fn telling(events: &[EventAt]) -> Arc<MemoryChain> {
     chain
 }
 
+fn times_undone(folder: &Path) -> u64 {
+    Remembered::new(telling(&[]), folder).times_undone().unwrap()
+}
+
 async fn all_of(mut receiver: Receiver<EventAt>) -> Vec<EventAt> {
     let mut told = Vec::new();
     while let Some(event) = receiver.recv().await {
@@ -89,7 +93,7 @@ async fn amounts_of_any_size_are_remembered() {
     told(folder.path(), &all).await;
     let path = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
     let text = std::fs::read_to_string(path).unwrap();
-    let lines = text.lines().filter(|line| !line.starts_with("{\"until\""));
+    let lines = text.lines().filter(|line| !line.starts_with("{\"until\"") && !line.starts_with("{\"events\""));
     let read: Vec<EventAt> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(read, all);
 }
@@ -112,9 +116,11 @@ async fn a_restart_takes_back_what_was_undone_meanwhile_at_any_depth() {
     for depth in [1, 4, 64, 100] {
         let folder = tempfile::tempdir().unwrap();
         told(folder.path(), &forked(0)).await;
+        assert_eq!(times_undone(folder.path()), 0);
         assert_eq!(told(folder.path(), &forked(depth)).await, forked(depth), "{depth}");
         // And the file has nothing of it left.
         assert_eq!(told(folder.path(), &forked(depth)).await, forked(depth), "{depth}");
+        assert_eq!(times_undone(folder.path()), 1, "a role that was killed meanwhile finds out");
     }
 }
 
@@ -185,4 +191,33 @@ async fn roles_follow_one_feed_each_at_its_own_pace() {
     for block in 0..many {
         assert_eq!(again.recv().await.unwrap().block, block, "also where all had stopped to listen");
     }
+}
+
+#[tokio::test]
+async fn a_file_of_before_is_read_and_one_of_a_newer_version_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = [event(1, 0, 1), event(3, 0, 3)];
+    told(folder.path(), &all).await;
+    let path = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (heading, lines) = text.split_once('\n').unwrap();
+    assert_eq!(heading, r#"{"events":1,"undone":0}"#);
+    std::fs::write(&path, lines).unwrap();
+    // Only by what it remembers can it tell them: this chain has nothing.
+    let silent = MemoryChain::new(job_view(1, 1), &[], &[]);
+    let mut read = Remembered::new(silent, folder.path()).events(0).await.unwrap();
+    for at in &all {
+        assert_eq!(read.recv().await.as_ref(), Some(at), "without a heading");
+    }
+    drop(read);
+
+    let newer = format!("{}\n{{\"another\":\"form\"}}\n", r#"{"events":2,"else":[]}"#);
+    std::fs::write(&path, &newer).unwrap();
+    let chain = Remembered::new(telling(&all), folder.path());
+    for error in [chain.events(0).await.unwrap_err(), chain.times_undone().unwrap_err()] {
+        let error = error.to_string();
+        assert!(error.contains("newer version") && error.contains("--data-dir"), "{error}");
+        assert!(!error.contains("writable"), "{error}");
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), newer, "nothing is lost");
 }

@@ -1,5 +1,6 @@
 //! What the roles share, over doubles of the ports.
 
+mod budget;
 mod custody;
 mod games;
 mod history;

@@ -56,6 +56,8 @@ impl MemoryChain {
             open_challenge: None,
             redeemed: BTreeMap::new(),
             told: None,
+            undone: 0,
+            held_back: 0,
             follows: false,
             feeds: 0,
         };
@@ -128,6 +130,10 @@ async fn follow(ledger: Arc<Mutex<Ledger>>, events: mpsc::Sender<EventAt>) {
 
 #[async_trait]
 impl Chain for MemoryChain {
+    fn times_undone(&self) -> Result<u64, ChainError> {
+        Ok(self.with(|ledger| ledger.undone))
+    }
+
     fn account(&self) -> Address {
         USER
     }
@@ -174,6 +180,14 @@ impl Chain for MemoryChain {
     }
 
     async fn send(&self, call: Call) -> Result<Receipt, ChainError> {
+        let held = |ledger: &mut Ledger| {
+            let rest = ledger.held_back.checked_sub(1);
+            ledger.held_back = rest.unwrap_or_default();
+            rest.is_some()
+        };
+        if !call.averts_loss() && self.with(held) {
+            return Err(ChainError::OverBudget { budget: U256::ZERO, spent: U256::ZERO, cost: U256::ZERO });
+        }
         let events = self.with(|ledger| ledger.take(call))?;
         Ok(Receipt { transaction: B256::ZERO, block: 1, gas: 1, events })
     }

@@ -33,6 +33,10 @@ pub struct Ledger {
     pub redeemed: BTreeMap<Lane, (Voucher, u64)>,
     /// Confirmed events, which end with the last of them; without these the chain is silent, and does not end.
     pub told: Option<Vec<EventAt>>,
+    /// Calls that the budget for gas still holds back.
+    pub held_back: u32,
+    /// How often remembered events were taken back.
+    pub undone: u64,
     /// Whether events go on: what calls cause is told, too.
     pub follows: bool,
     /// How often somebody began to follow them.

@@ -5,6 +5,7 @@
 //! | `mod` | the job, and the world of a node |
 //! | [`chain`], [`ledger`] | a chain of one job; what its contracts hold |
 //! | [`store`], [`net`], [`clock`] | files; nodes that reach each other; waits that are over at once |
+//! | [`pressed`] | a store that takes files in a way of its own |
 //! | [`serving`] | a job that serves texts |
 #![allow(dead_code, missing_docs, unreachable_pub, unused_imports, reason = "every test binary uses its own part")]
 
@@ -12,6 +13,7 @@ pub mod chain;
 pub mod clock;
 pub mod ledger;
 pub mod net;
+pub mod pressed;
 pub mod serving;
 pub mod store;
 
@@ -22,6 +24,7 @@ pub use chain::MemoryChain;
 pub use clock::Hasty;
 pub use ledger::Ledger;
 pub use net::{Hub, MemoryNet};
+pub use pressed::{Press, Pressed};
 pub use store::{MemoryStore, publish, publish_to};
 use tensorlink_graph::calibrate::{calibrate, float_state};
 use tensorlink_graph::{CheckedProgram, Margins, Model, Table, compile, init};

@@ -204,6 +204,33 @@ async fn what_an_answer_rests_on_is_not_let_go_of() {
     }
 }
 
+/// Nobody's files make room for others.
+#[tokio::test]
+async fn what_an_answer_will_rest_on_stays_while_it_is_worked_out() {
+    let mut world = world(Reference, Manner::Answers).await;
+    world.chain.with(|l| l.job.audit_budget = 1);
+    let (store, seen) = (world.auditor.ports.store.clone(), Arc::new(std::sync::Mutex::new(Vec::new())));
+    let (looked_at, noted) = (store.clone(), seen.clone());
+    world.auditor.engine = Arc::new(move || {
+        noted.lock().unwrap().push(futures::executor::block_on(looked_at.owners()).unwrap());
+        Ok(Reference)
+    });
+    let owners = || std::mem::take(&mut *seen.lock().unwrap());
+    world.auditor.audit(&world.target).await.unwrap();
+    assert_eq!(owners(), [[]], "not drawn");
+    // Drawn, but not answered: nothing is left to pay it.
+    world.chain.with(|l| l.job.audit_budget = 0);
+    world.auditor.answers = Answers::open(world.auditor.ports.journal.clone(), drawing()).unwrap();
+    world.auditor.answers.drawn(world.target.id);
+    world.auditor.audit(&world.target).await.unwrap();
+    assert_eq!(owners(), [[Owner::Audit(world.target.id)]]);
+    assert!(store.owners().await.unwrap().is_empty(), "without an answer it need not be shown");
+    world.chain.with(|l| l.job.audit_budget = 1);
+    world.auditor.audit(&world.target).await.unwrap();
+    assert_eq!(owners(), [[Owner::Audit(world.target.id)]]);
+    assert_eq!(store.owners().await.unwrap(), [Owner::Audit(world.target.id)]);
+}
+
 #[tokio::test]
 async fn one_wrong_element_gives_a_proof_that_verifies() {
     let lie = INTERVAL * STEPS + 1;

@@ -236,6 +236,8 @@ impl ServingLane {
             let same = known.claim == receipt.claim;
             return if same { Ok(known) } else { Err(EnterError::OtherText(number).into()) };
         }
+        // Between storing and naming them the inputs could be let go of for another text, which had the same.
+        let _pins = self.ports.pins.lock().await;
         // The user waits for both, and neither for the other.
         let storing = async { Ok(self.ports.store.of(Owner::Lane(lane)).put(inputs).await?.to_string()) };
         let (receipt, inputs) = tokio::try_join!(blocking(signing), storing)?;

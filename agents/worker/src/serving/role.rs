@@ -112,6 +112,7 @@ where
         let manifest: Cid = record.manifest.parse().map_err(|_| format!("{:?} is not a CID", record.manifest))?;
         let fetched = fetch_serving(&self.context, &job, (lane.stage, manifest), self.owner_for(lane)).await;
         let shard = fetched.map_err(|e| e.to_string())?;
+        self.promises.fetched(lane);
         let closing = self.lanes().get(&lane).map(|running| running.compute.clone()).unwrap_or_default();
         let serving = ServingLane::start(&self.context, shard, book.clone(), closing).await;
         let serving = Arc::new(serving.map_err(|e| e.to_string())?);
@@ -127,6 +128,8 @@ where
         let Some(book) = self.book_of(lane) else { return Ok(()) };
         book.mark(epoch, Progress::Confirmed)?;
         let window = self.posted().get(&lane.job).map_or(u64::MAX, |posted| posted.window);
+        // A text that comes meanwhile may name the same file.
+        let _pins = self.context.ports.pins.lock().await;
         // Its receipts are audited for a window after this; it may have ended long before.
         let (stale, inputs) = book.stale(self.context.ports.clock.now(), window.saturating_mul(2));
         self.unpin(lane, inputs).await;
@@ -141,6 +144,7 @@ where
             running.book.take()
         });
         let Some(book) = book else { return Ok(()) };
+        let _pins = self.context.ports.pins.lock().await;
         self.unpin(lane, book.inputs()).await;
         book.clear()
     }

@@ -1,12 +1,13 @@
 //! Claims get on chain once, whatever happens to receipts, restarts and blocks.
 
+use tensorlink_node::ports::chain::JobState;
 use tensorlink_types::B256;
 use tensorlink_types::abi::Claim;
 use tensorlink_worker::claims::{self, ClaimsError};
-use tensorlink_worker::record::LaneRecord;
+use tensorlink_worker::record::{self, LaneRecord};
 
 use crate::bench::{Bench, INTERVALS, claim};
-use crate::support::{self, CONTRACTS, WINDOW, lane};
+use crate::support::{self, CONTRACTS, WINDOW, lane, ports};
 
 #[tokio::test]
 async fn each_claim_is_committed_once_and_final_after_its_window() {
@@ -214,6 +215,26 @@ async fn what_events_told_is_forgotten_and_what_was_computed_stays() {
     assert_eq!(claims(&after), [claim(0), claim(1)]);
 }
 
+/// A process that is killed after the events were cut, and before it took back what it wrote down of them.
+#[tokio::test]
+async fn what_was_undone_is_taken_back_at_the_next_start_once() {
+    let bench = Bench::new(1);
+    let end = || bench.log().update(|record| (record.over, record.closing) = (true, true)).unwrap();
+    let start = async |undone| {
+        let ports = ports(7, bench.chain.clone(), Default::default(), Default::default(), bench.folder.path());
+        record::take_back(&ports, undone).await.unwrap();
+        bench.log().get()
+    };
+    end();
+    assert!(start(0).await.over, "nothing was undone");
+    let record = start(1).await;
+    assert!(!record.over && !record.closing);
+    end();
+    assert!(start(1).await.over, "it is told anew");
+    bench.chain.with(|l| l.job.state = JobState::Settled);
+    assert!(start(2).await.over, "settled all the same");
+}
+
 #[tokio::test]
 async fn a_job_past_its_deadline_is_closed_and_what_was_claimed_is_paid() {
     let bench = Bench::new(1);
@@ -233,7 +254,7 @@ async fn a_convicted_lane_is_paid_for_what_was_right_and_stops() {
     bench.chain.with(|l| {
         l.now += 2 * WINDOW + 5;
         l.lanes.get_mut(&lane(0)).unwrap().void_from = Some(1);
-        l.job.state = tensorlink_node::ports::chain::JobState::Closing;
+        l.job.state = JobState::Closing;
     });
     bench.run(&log).await;
     assert_eq!(bench.chain.with(|l| l.lanes[&lane(0)].finalized), 1);

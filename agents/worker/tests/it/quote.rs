@@ -45,7 +45,8 @@ async fn a_lane_is_offered_again_only_when_its_offer_is_void() {
     let promises = Promises::default();
     let ask = async |stage| {
         let hold = |now, expires| promises.hold(lane(stage), (now, expires), || 1);
-        quote(&context, lane(stage), (TERMS, manifest), hold).await.map(|(offer, _)| offer)
+        let reserve = |needed, room| promises.reserve(lane(stage), needed, room);
+        quote(&context, lane(stage), (TERMS, manifest), hold, reserve).await.map(|(offer, _)| offer)
     };
     let offer = ask(0).await.unwrap();
     assert_eq!(Some(offer.pricePerInterval), price_per_interval(&shards[0].program, STEPS, PRICE));
@@ -93,18 +94,42 @@ async fn a_lane_of_a_serving_job_is_offered_by_the_token() {
         roster: Arc::new(Roster::new(identity(1).address())),
         stream_router: Default::default(),
     };
-    let (offer, _) = quote(&context(1 << 30), lane(1), (TERMS, manifest), |_, _| true).await.unwrap();
+    let (offer, _) = quote(&context(1 << 30), lane(1), (TERMS, manifest), |_, _| true, |_, room| room).await.unwrap();
     let longest = shards[1].program(LONGEST).unwrap();
     assert_eq!(Some(offer.pricePerInterval), price_per_token(&longest, LONGEST, PRICE));
-    let declined = quote(&context(100), lane(1), (TERMS, manifest), |_, _| true).await.unwrap_err();
+    let declined = quote(&context(100), lane(1), (TERMS, manifest), |_, _| true, |_, room| room).await.unwrap_err();
     assert!(matches!(declined, Declined::Shard(_)) && declined.is_final(), "{declined}");
-    let busy = quote(&context(1 << 30), lane(1), (TERMS, manifest), |_, _| false).await.unwrap_err();
+    let busy = quote(&context(1 << 30), lane(1), (TERMS, manifest), |_, _| false, |_, room| room).await.unwrap_err();
     assert!(matches!(busy, Declined::Busy) && !busy.is_final(), "{busy}");
 
     // Posted as a training job, its files are of the wrong kind.
     chain.with(|ledger| ledger.job.kind = JobKind::Training);
-    let declined = quote(&context(1 << 30), lane(1), (TERMS, manifest), |_, _| true).await.unwrap_err().to_string();
+    let declined = quote(&context(1 << 30), lane(1), (TERMS, manifest), |_, _| true, |_, room| room)
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(declined.contains("training stage 1"), "{declined}");
+}
+
+#[test]
+fn the_disk_of_an_offer_is_kept_for_it_until_its_files_are_there() {
+    let promises = Promises::default();
+    let ask = |stage, now| {
+        let held = promises.hold(lane(stage), (now, 10), || 3);
+        held && promises.reserve(lane(stage), 60, 100) >= 60
+    };
+    assert!(ask(0, 0) && ask(0, 0), "asked again it takes no more");
+    assert!(!ask(1, 0), "it would not fit beside the first");
+    assert!(ask(1, 11) && !ask(0, 0), "that has expired");
+    promises.accepted(JOB, Some(lane(1)));
+    assert_eq!(promises.count(0), 0, "the lane is ours");
+    assert!(!ask(0, 100), "and fetches its files");
+    promises.fetched(lane(1));
+    assert!(ask(0, 100));
+    promises.accepted(JOB, None);
+    assert!(ask(1, 100), "others were accepted");
+    promises.release(JOB);
+    assert!(ask(0, 100));
 }
 
 /// A worker that offers nothing but what `change` makes of its configuration, asked for a lane of a job that `job`
@@ -133,7 +158,7 @@ async fn asked(
         roster: Arc::new(Roster::new(identity(1).address())),
         stream_router: Default::default(),
     };
-    quote(&context, lane(0), (terms, manifest), |_, _| true).await.map(|(offer, _)| offer)
+    quote(&context, lane(0), (terms, manifest), |_, _| true, |_, room| room).await.map(|(offer, _)| offer)
 }
 
 #[tokio::test]

@@ -40,7 +40,8 @@ use tensorlink_e2e::forked::Forked;
 use tensorlink_e2e::hearsay::{Ears, Hearsay};
 use tensorlink_e2e::hush::Hush;
 use tensorlink_e2e::mute::Mute;
-use tensorlink_e2e::posting::{Flawed, Press};
+use tensorlink_e2e::posting::Flawed;
+use tensorlink_e2e::pressed::Pressed;
 use tensorlink_e2e::tongue::Tongue;
 use tensorlink_node::ports::{Chain, Net};
 use tensorlink_node::{Identity, Ports};
@@ -94,9 +95,9 @@ fn main() -> ! {
             Command::Job(JobCommand::Post(args)) => {
                 let flaw = setting("TENSORLINK_VILLAIN_POST")?.context("what is wrong with the job?")?;
                 return post::run_on(&config, args, shutdown, |ports: Ports| {
-                    let flawed = Arc::new(Flawed::new(flaw, ports.store.clone()));
+                    let flawed = Arc::new(Flawed::new(flaw));
                     let chain = Arc::new(Crooked(ports.chain.clone(), flawed.clone()));
-                    Ports { chain, store: Arc::new(Press::new(flawed)), ..ports }
+                    Ports { chain, store: Arc::new(Pressed { press: flawed, store: ports.store.clone() }), ..ports }
                 })
                 .await;
             }

@@ -143,8 +143,7 @@ impl Text {
             let ask = Ask {
                 prompts: vec![Prompt::Tokens(prompt.clone())],
                 most: left,
-                choice,
-                seed: Some(choice.seed),
+                sampling: choice.into(),
                 stops: vec![],
             };
             let mut generations = local.generate(id, ask).await?.generations;

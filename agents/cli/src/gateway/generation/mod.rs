@@ -6,6 +6,7 @@
 //! | [`language`] | the port to a model's tokenizer and chat template |
 //! | [`hf_tokenizer`] | the same out of a model folder |
 //! | [`stops`], [`writer`] | tokens to text: whole characters only, ended at stop sequences |
+//! | [`sampling`] | how the tokens of a request are chosen |
 //! | [`sequence`] | one text on its way: what to compute next, what its token means |
 //! | [`stages`] | the port to stages elsewhere, a text at a time; the loop over it |
 //! | [`decoder`] | the port to a decoder in this process, many texts at a time |
@@ -18,6 +19,7 @@ pub mod decoder;
 mod group;
 pub mod hf_tokenizer;
 pub mod language;
+pub mod sampling;
 pub mod sequence;
 pub mod stages;
 pub mod stops;
@@ -27,6 +29,7 @@ use serde::Serialize;
 pub use tensorlink_graph::transformer::choice::SamplingParams;
 use tokio::sync::mpsc;
 
+pub use self::sampling::Sampling;
 use super::backend::BackendError;
 use crate::folder::Variables;
 
@@ -66,10 +69,8 @@ pub struct Ask {
     pub prompts: Vec<Prompt>,
     /// Most tokens of a continuation, at least 1: fewer if the context ends before.
     pub most: u32,
-    /// How tokens are chosen, but for the draws.
-    pub choice: SamplingParams,
-    /// The draws of every text; without, each text has its own.
-    pub seed: Option<u64>,
+    /// How tokens are chosen.
+    pub sampling: Sampling,
     /// A text ends before the first of these that it would contain; none of them is empty.
     pub stops: Vec<String>,
 }

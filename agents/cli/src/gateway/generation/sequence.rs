@@ -1,7 +1,5 @@
 //! One text on its way: what to compute next, and what its token means. It does not matter where the stages run.
 
-use rand::RngCore;
-
 use super::language::Language;
 use super::writer::Writer;
 use super::{Ask, Finish, Piece, Prompt, SamplingParams};
@@ -33,7 +31,7 @@ impl Task {
 /// # Errors
 /// [`BackendError`] that counts prompts from 0.
 pub fn tasks(model: &Model, language: &dyn Language, ask: Ask) -> Result<Vec<Task>, BackendError> {
-    let Ask { prompts, most, choice, seed, stops } = ask;
+    let Ask { prompts, most, sampling, stops } = ask;
     let task = |(index, prompt): (usize, Prompt)| {
         let ids = match prompt {
             Prompt::Tokens(ids) => Ok(ids),
@@ -47,8 +45,7 @@ pub fn tasks(model: &Model, language: &dyn Language, ask: Ask) -> Result<Vec<Tas
         if most == 0 {
             return Err(BackendError::NoRoom { index, tokens: prompt.len(), wanted: 1, context: model.context });
         }
-        let choice = SamplingParams { seed: seed.unwrap_or_else(|| rand::rng().next_u64()), ..choice };
-        Ok(Task { prompt, most, choice, stops: stops.clone() })
+        Ok(Task { prompt, most, choice: sampling.of_a_text(), stops: stops.clone() })
     };
     prompts.into_iter().enumerate().map(task).collect()
 }

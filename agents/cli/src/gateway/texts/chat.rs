@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::Asked;
 use super::messages::{Said, messages_of};
 use super::odd::{Odd, only};
-use super::options::{Fields, Options, Stop, StreamOptions, most};
+use super::options::{Fields, Stop, StreamOptions, most};
 use super::reply::Kind;
 use crate::folder::Variables;
 use crate::gateway::Gateway;
@@ -125,7 +125,6 @@ pub(in crate::gateway) async fn create(
     let variables = wanted.chat_template_kwargs.unwrap_or_default();
     let mut options = Fields { temperature, top_p, top_k, seed, stop, stream, stream_options }.check()?;
     let prompts = vec![Prompt::Chat(Conversation { messages: messages_of(messages)?, variables })];
-    let Options { choice, seed, .. } = options;
-    let ask = Ask { prompts, most, choice, seed, stops: std::mem::take(&mut options.stops) };
+    let ask = Ask { prompts, most, sampling: options.sampling, stops: std::mem::take(&mut options.stops) };
     asked.answer(Kind::Chat, &model, "messages", ask, &options).await
 }

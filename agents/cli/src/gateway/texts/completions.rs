@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::Asked;
 use super::odd::{Odd, only};
-use super::options::{Fields, Options, Stop, StreamOptions, most};
+use super::options::{Fields, Stop, StreamOptions, most};
 use super::reply::Kind;
 use crate::gateway::Gateway;
 use crate::gateway::backend::Input;
@@ -94,7 +94,6 @@ pub(in crate::gateway) async fn create(
         Input::Tokens(ids) => Prompt::Tokens(ids),
     };
     let prompts = prompt.0.into_iter().map(begins).collect();
-    let Options { choice, seed, .. } = options;
-    let ask = Ask { prompts, most, choice, seed, stops: std::mem::take(&mut options.stops) };
+    let ask = Ask { prompts, most, sampling: options.sampling, stops: std::mem::take(&mut options.stops) };
     asked.answer(Kind::Text, &model, "prompt", ask, &options).await
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
 use crate::gateway::error::ApiError;
-use crate::gateway::generation::SamplingParams;
+use crate::gateway::generation::Sampling;
 
 /// Highest temperature, as OpenAI has it.
 const MAX_TEMPERATURE: f64 = 2.0;
@@ -36,9 +36,7 @@ pub(super) struct StreamOptions {
 
 /// What the fields come to.
 pub(super) struct Options {
-    pub(super) choice: SamplingParams,
-    /// The draws, where the request names them.
-    pub(super) seed: Option<u64>,
+    pub(super) sampling: Sampling,
     pub(super) stops: Vec<String>,
     /// Whether the answer comes in parts.
     pub(super) stream: bool,
@@ -67,13 +65,12 @@ impl Fields {
             }
             Some(k) => u32::try_from(k).unwrap_or(u32::MAX),
         };
-        let choice = SamplingParams {
+        let sampling = Sampling {
             temperature: share("temperature", self.temperature, MAX_TEMPERATURE)?,
             top_p: share("top_p", self.top_p, 1.0)?.max(LEAST_SHARE),
             top_k,
-            seed: 0,
+            seed: self.seed.map(i64::cast_unsigned),
         };
-        let seed = self.seed.map(i64::cast_unsigned);
         let stream = self.stream.unwrap_or(false);
         if self.stream_options.is_some() && !stream {
             return Err(
@@ -81,7 +78,7 @@ impl Fields {
             );
         }
         let usage = self.stream_options.and_then(|options| options.include_usage).unwrap_or(false);
-        Ok(Options { choice, seed, stops: self.stop.map_or_else(Vec::new, |stop| stop.0), stream, usage })
+        Ok(Options { sampling, stops: self.stop.map_or_else(Vec::new, |stop| stop.0), stream, usage })
     }
 }
 

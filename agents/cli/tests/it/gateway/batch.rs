@@ -16,7 +16,7 @@ use crate::gateway::support::{MODEL, until};
 
 fn ask(prompts: &[&str]) -> Ask {
     let prompts = prompts.iter().map(|prompt| Prompt::Text((*prompt).to_owned())).collect();
-    Ask { prompts, most: 32, choice: SamplingParams::default(), seed: Some(0), stops: vec![] }
+    Ask { prompts, most: 32, sampling: SamplingParams::default().into(), stops: vec![] }
 }
 
 async fn begin(local: &Local, prompt: &str) -> Generation {

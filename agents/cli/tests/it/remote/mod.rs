@@ -145,7 +145,7 @@ fn due(prompt: &[u32]) -> String {
 }
 
 fn ask(prompts: Vec<Prompt>) -> Ask {
-    Ask { prompts, most: MORE, choice: SamplingParams::default(), seed: Some(0), stops: vec![] }
+    Ask { prompts, most: MORE, sampling: SamplingParams::default().into(), stops: vec![] }
 }
 
 #[tokio::test]
