@@ -274,8 +274,12 @@ impl Chain for AlloyChain {
         self.views().is_validator(account).await
     }
 
-    async fn validators(&self, account: Address) -> Result<(u64, u64), ChainError> {
-        self.views().validators(account).await
+    async fn validator_since(&self, account: Address) -> Result<u64, ChainError> {
+        self.views().validator_since(account).await
+    }
+
+    async fn validators_before(&self, timestamp: u64) -> Result<u64, ChainError> {
+        self.views().validators_before(timestamp).await
     }
 
     async fn seed(&self, period: u64) -> Result<Option<Seed>, ChainError> {

@@ -191,11 +191,14 @@ impl Views<'_> {
         self.call(self.deployment.staking, &Staking::isValidatorCall { account }).await
     }
 
-    pub(crate) async fn validators(&self, account: Address) -> Result<(u64, u64), ChainError> {
-        let staking = self.deployment.staking;
-        let (since, count) = (Staking::validatorSinceCall { account }, Staking::validatorCountCall {});
-        let (since, count) = tokio::try_join!(self.call(staking, &since), self.call(staking, &count))?;
-        Ok((since.to(), count.saturating_to()))
+    pub(crate) async fn validator_since(&self, account: Address) -> Result<u64, ChainError> {
+        Ok(self.call(self.deployment.staking, &Staking::validatorSinceCall { account }).await?.to())
+    }
+
+    pub(crate) async fn validators_before(&self, timestamp: u64) -> Result<u64, ChainError> {
+        let timestamp = U256::from(timestamp);
+        let count = self.call(self.deployment.staking, &Staking::validatorCountBeforeCall { timestamp }).await?;
+        Ok(count.saturating_to())
     }
 
     /// Seed of a period; zero if it is not recorded.

@@ -25,7 +25,9 @@ use crate::hire::{Candidate, Market, TooFew, Wanted};
 
 /// Progress reports that wait for a slow reader.
 const BACKLOG: usize = 4096;
-/// Longest wait for an offer: the job has to be confirmed, and the worker fetches and checks its shard first.
+/// Longest wait for a worker that does not answer: it may be starting.
+const ANSWER: Duration = Duration::from_secs(120);
+/// Longest wait for an offer of one that does: the job has to be confirmed there, and its shard fetched and checked.
 const OFFER: Duration = Duration::from_secs(300);
 /// Seconds a worker has to finalise its claims itself before the user does it.
 const GRACE: u64 = 3;
@@ -340,9 +342,10 @@ impl User {
         let Wanted { lane, worker, .. } = wanted;
         let malformed = |source| HireError::Malformed { worker, source };
         let question = encode("request", &Request::Quote(lane)).map_err(malformed)?;
-        let deadline = self.ports.clock.now().saturating_add(OFFER.as_secs());
+        let begun = self.ports.clock.now();
         loop {
-            let late = self.ports.clock.now() >= deadline;
+            let waited = self.ports.clock.now().saturating_sub(begun);
+            let late = waited >= OFFER.as_secs();
             let reason = match self.ports.net.request(worker, Protocol::Rpc, question.clone()).await {
                 Ok(answer) => match decode("response", &answer).map_err(malformed)? {
                     Response::Offer { offer, signature } => return self.check_offer(terms, wanted, offer, signature),
@@ -351,7 +354,7 @@ impl User {
                     Response::Refused(reason) => return Err(HireError::Declined { worker, lane, reason }),
                     other => format!("answers {other:?}"),
                 },
-                Err(error) if late => return Err(error.into()),
+                Err(error) if waited >= ANSWER.as_secs() => return Err(error.into()),
                 Err(error) => error.to_string(),
             };
             if late {

@@ -1,12 +1,12 @@
 //! Claims that wait for the seed that draws who answers for them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tensorlink_graph::engine::Engine;
-use tensorlink_node::ports::ChainError;
 use tensorlink_node::ports::chain::Seed;
+use tensorlink_node::ports::{Chain, ChainError};
 use tensorlink_proof::sortition::{is_drawn, period_after};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -59,6 +59,24 @@ impl Draws {
 
     fn take(&self, period: u64) -> Vec<Target> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&period).unwrap_or_default()
+    }
+
+    /// When the claims that wait for a period were fixed.
+    fn times(&self, period: u64) -> BTreeSet<u64> {
+        let waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.get(&period).into_iter().flatten().filter_map(Target::fixed_at).collect()
+    }
+
+    /// Takes those of a period's claims that were fixed at one of these times; others came meanwhile.
+    fn take_fixed(&self, period: u64, times: &BTreeMap<u64, u64>) -> Vec<Target> {
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = waiting.remove(&period).unwrap_or_default();
+        let is_known = |target: &Target| target.fixed_at().is_none_or(|at| times.contains_key(&at));
+        let (taken, left): (Vec<_>, Vec<_>) = all.into_iter().partition(is_known);
+        if !left.is_empty() {
+            waiting.insert(period, left);
+        }
+        taken
     }
 
     /// Draws until `shutdown`; what this validator is to answer for goes to `drawn`.
@@ -122,15 +140,26 @@ impl Draws {
         seed: &Seed,
     ) -> Result<Vec<Target>, ChainError> {
         let (chain, own) = (&auditor.ports.chain, auditor.ports.identity.address());
-        let (since, validators) = chain.validators(own).await?;
+        let since = chain.validator_since(own).await?;
         let bps = auditor.answers.parameters.audits_per_claim_bps;
-        let mut targets = self.take(period);
+        let counts = counts(chain.as_ref(), self.times(period)).await?;
+        let mut targets = self.take_fixed(period, &counts);
         targets.retain(|target| {
             let Some(at) = target.fixed_at() else { return false };
+            let validators = counts.get(&at).copied().unwrap_or_default();
             since > 0 && since < at && is_drawn(seed.value, target.id, own, validators, bps)
         });
         Ok(targets)
     }
+}
+
+/// How many validators there were before each of these times, which are those of one period's claims.
+async fn counts(chain: &dyn Chain, times: BTreeSet<u64>) -> Result<BTreeMap<u64, u64>, ChainError> {
+    let mut counts = BTreeMap::new();
+    for time in times {
+        counts.insert(time, chain.validators_before(time).await?);
+    }
+    Ok(counts)
 }
 
 #[cfg(test)]

@@ -76,8 +76,11 @@ pub struct Replays {
     waiting: Semaphore,
     last: Mutex<Option<(ClaimId, Arc<Roots>)>>,
     sent: Mutex<Option<(ClaimId, Boundary, Arc<Sent>)>>,
-    shown: Mutex<Option<((ClaimId, u32, u32), Bytes)>>,
+    shown: Mutex<Option<Shown>>,
 }
+
+/// The output of a claim's step and operator.
+type Shown = ((ClaimId, u32, u32), Bytes);
 
 /// What a claim says was sent over a boundary: the logs, and the tensors' bytes by entry.
 type Sent = (BoundaryLists, Vec<Bytes>);

@@ -15,7 +15,7 @@ use tensorlink_node::wire::encode;
 use tensorlink_node::wire::gossip::{WORKERS, WorkerAdvert};
 use tensorlink_node::{Games, Keeper};
 use tensorlink_types::abi::JobKind;
-use tensorlink_types::{JobId, Lane};
+use tensorlink_types::{B256, JobId, Lane};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;

@@ -136,8 +136,12 @@ impl<T: Twist> Chain for Crooked<T> {
         self.0.is_validator(account).await
     }
 
-    async fn validators(&self, account: Address) -> Result<(u64, u64), ChainError> {
-        self.0.validators(account).await
+    async fn validator_since(&self, account: Address) -> Result<u64, ChainError> {
+        self.0.validator_since(account).await
+    }
+
+    async fn validators_before(&self, timestamp: u64) -> Result<u64, ChainError> {
+        self.0.validators_before(timestamp).await
     }
 
     async fn seed(&self, period: u64) -> Result<Option<Seed>, ChainError> {

@@ -330,9 +330,11 @@ impl<'a> Hiring<'a> {
             Wei(audits)
         );
         let dearest = prices.iter().copied().max().unwrap_or_default();
-        let stake = least_stake(&self.parameters, dearest, longest);
+        // The contracts know no price of ETH to compare a stake with.
+        let of_price = if self.token.is_zero() { U256::ZERO } else { least_stake(&self.parameters, dearest, longest) };
+        let stake = of_price.max(U256::from(self.parameters.dispute_bond));
         ensure!(
-            self.token.is_zero() || stake <= U256::from(self.worker_stake),
+            stake <= U256::from(self.worker_stake),
             "lanes of this price must have {} SNO at risk: raise --worker-stake",
             Wei(stake)
         );

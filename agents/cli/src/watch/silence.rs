@@ -237,6 +237,7 @@ mod tests {
         let (mut silence, view) = (silence(), view());
         let accepted = |block| {
             let offers = WORKERS.iter().zip(0..).map(|(worker, stage)| Offer {
+                terms: B256::ZERO,
                 job: JOB.0,
                 stage,
                 replica: 0,

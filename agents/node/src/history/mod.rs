@@ -290,8 +290,12 @@ impl Chain for Remembered {
         self.chain.is_validator(account).await
     }
 
-    async fn validators(&self, account: Address) -> Result<(u64, u64), ChainError> {
-        self.chain.validators(account).await
+    async fn validator_since(&self, account: Address) -> Result<u64, ChainError> {
+        self.chain.validator_since(account).await
+    }
+
+    async fn validators_before(&self, timestamp: u64) -> Result<u64, ChainError> {
+        self.chain.validators_before(timestamp).await
     }
 
     async fn seed(&self, period: u64) -> Result<Option<Seed>, ChainError> {

@@ -419,8 +419,11 @@ pub trait Chain: Send + Sync + 'static {
     /// Whether an account holds a validator's collateral.
     async fn is_validator(&self, account: Address) -> Result<bool, ChainError>;
 
-    /// Since when an account has held it without a break (0: it does not), and how many accounts hold it.
-    async fn validators(&self, account: Address) -> Result<(u64, u64), ChainError>;
+    /// Since when an account has held it without a break; 0 if it does not.
+    async fn validator_since(&self, account: Address) -> Result<u64, ChainError>;
+
+    /// How many accounts held it before a time, a Unix timestamp.
+    async fn validators_before(&self, timestamp: u64) -> Result<u64, ChainError>;
 
     /// The seed of a period of the beacon, recorded or from the headers of confirmed blocks; none while the period's
     /// first block is not confirmed, or once it is too old to be recorded.

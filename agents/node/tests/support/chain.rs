@@ -276,8 +276,12 @@ impl Chain for MemoryChain {
         Ok(true)
     }
 
-    async fn validators(&self, _: Address) -> Result<(u64, u64), ChainError> {
-        Ok((1, 1))
+    async fn validator_since(&self, _: Address) -> Result<u64, ChainError> {
+        Ok(1)
+    }
+
+    async fn validators_before(&self, _: u64) -> Result<u64, ChainError> {
+        Ok(1)
     }
 
     async fn seed(&self, _: u64) -> Result<Option<Seed>, ChainError> {

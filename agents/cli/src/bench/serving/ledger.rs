@@ -167,7 +167,11 @@ impl Chain for Ledger {
         Ok(false)
     }
 
-    async fn validators(&self, _: Address) -> Result<(u64, u64), ChainError> {
+    async fn validator_since(&self, _: Address) -> Result<u64, ChainError> {
+        silent()
+    }
+
+    async fn validators_before(&self, _: u64) -> Result<u64, ChainError> {
         silent()
     }
 
