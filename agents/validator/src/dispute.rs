@@ -21,7 +21,7 @@ use crate::audit::{AuditError, Auditor, Failed, Finding, Gap, Standing, Target, 
 /// tokens, has some hundred pieces.
 const SHOWN: u64 = 600;
 /// Pieces that a worker may give an output in beyond what it takes.
-const CRUMBS: u64 = 64;
+const CRUMBS: u64 = 8;
 
 /// A claim known to differ from its re-execution.
 pub(crate) struct Dispute<'a, E> {
