@@ -17,7 +17,7 @@ const JOB: Job = Job {
     steps_per_interval: 20,
     token: "sno",
     subject: Subject::Digits,
-    challenge_window: 48,
+    challenge_window: 80,
 };
 /// A step of the first interval, which the validator gets wrong.
 const WRONG: (&str, &str) = ("STEP", "15");

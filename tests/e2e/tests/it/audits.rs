@@ -15,7 +15,7 @@ const JOB: Job = Job {
     steps_per_interval: 20,
     token: "sno",
     subject: Subject::Digits,
-    challenge_window: 48,
+    challenge_window: 80,
 };
 /// What an auditor that is wrong loses: as much as the worker has at risk.
 const PENALTY: &str = Job::STAKE;
