@@ -49,7 +49,7 @@ where
 /// Files and connections that a process of ours may have open, where the system lets it.
 const FILES: u64 = 16_384;
 
-/// Lets this process open as many files and connections as the system allows it, up to [`FILES`]. Systems grant 1,024
+/// Lets this process open as many files and connections as the system allows it, up to 16,384. Systems grant 1,024
 /// until they are asked, for the sake of programs that use `select`.
 pub fn raise_file_limit() {
     #[cfg(unix)]
