@@ -14,10 +14,10 @@ import {Staking} from "../core/Staking.sol";
 /// on chain whether all of them know the same.
 library Circle {
     /// @notice A contract knows another one than the rest do.
-    /// @param at the contract
+    /// @param who the contract
     /// @param known whom it knows
     /// @param needed whom it should know
-    error Broken(address at, address known, address needed);
+    error Broken(address who, address known, address needed);
 
     /// @notice Reverts unless every contract knows the others.
     /// @param staking where stake is; its token is that of all
@@ -70,8 +70,8 @@ library Circle {
         _same(address(jobs), jobs.AUDITS(), audits);
     }
 
-    function _same(address at, address known, address needed) private pure {
+    function _same(address who, address known, address needed) private pure {
         // INVARIANT: money and verdicts move between these contracts only.
-        if (known != needed) revert Broken(at, known, needed);
+        if (known != needed) revert Broken(who, known, needed);
     }
 }
