@@ -13,6 +13,8 @@ use crate::args::Common;
 /// What was paid for gas, in the data folder.
 const GAS: &str = "gas.json";
 const GWEI: u128 = 1_000_000_000;
+/// Confirmations on a chain of anybody, which two minutes of Ethereum's blocks make.
+const CONFIRMATIONS: u64 = 12;
 const HOME: &str = "TENSORLINK_HOME";
 /// Of the file in the user's folder, and in that of the local network.
 pub(crate) const NAME: &str = "config.toml";
@@ -195,9 +197,6 @@ impl Config {
         self.confirmations.unwrap_or(if chain_id == crate::peers::LOCAL { 1 } else { CONFIRMATIONS })
     }
 }
-
-/// Confirmations on a chain of anybody, which two minutes of Ethereum's blocks make.
-const CONFIRMATIONS: u64 = 12;
 
 /// What transactions may cost: gwei for a unit of gas, ETH a day.
 fn limits(max_fee: Option<u64>, budget: Option<&str>, data_dir: &Path) -> Result<Limits> {

@@ -1,9 +1,9 @@
 //! What all parts of a worker share.
 
 use std::sync::Arc;
-use tensorlink_node::price::Prices;
 
 use tensorlink_graph::engine::EngineError;
+use tensorlink_node::price::Prices;
 use tensorlink_node::{Ports, Roster};
 
 use crate::stream_router::StreamRouter;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
+use cid::Cid;
 use serde::{Deserialize, Serialize};
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::{Journal, Ports, undone};
@@ -225,6 +226,14 @@ impl LaneRecord {
             barred_from: None,
             over: false,
         }
+    }
+
+    /// What the job's manifest is fetched by.
+    ///
+    /// # Errors
+    /// For people, where the posting named no CID.
+    pub(crate) fn manifest(&self) -> Result<Cid, String> {
+        self.manifest.parse().map_err(|_| format!("{:?} is not a CID", self.manifest))
     }
 
     /// Forgets what events have told, which a reorganisation has undone in part: they are told anew. What this node

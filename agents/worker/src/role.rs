@@ -8,7 +8,7 @@ use cid::Cid;
 use tensorlink_graph::engine::EngineError;
 use tensorlink_graph::transformer::CacheEngine;
 use tensorlink_node::journal::JournalError;
-use tensorlink_node::ports::chain::Parameters;
+use tensorlink_node::ports::chain::{JobState, JobView, Parameters};
 use tensorlink_node::ports::{ChainError, NetError, Protocol};
 use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::encode;
@@ -239,6 +239,16 @@ where
 
     pub(crate) fn log_of(&self, lane: Lane) -> Option<Arc<LaneLog>> {
         self.lanes().get(&lane).map(|running| running.log.clone())
+    }
+
+    /// The job of a lane as the chain has it now; none once it is settled.
+    ///
+    /// # Errors
+    /// For people, where the endpoint does not tell.
+    pub(crate) async fn unsettled_job(&self, lane: Lane) -> Result<Option<JobView>, String> {
+        let job = self.context.ports.chain.job(lane.job).await.map_err(|error| error.to_string())?;
+        let job = job.ok_or_else(|| "the endpoint does not know the job".to_owned())?;
+        Ok(Some(job).filter(|job| job.state != JobState::Settled))
     }
 
     pub(crate) fn lanes_of(&self, job: JobId) -> Vec<Lane> {

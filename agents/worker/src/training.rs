@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tensorlink_graph::transformer::CacheEngine;
-use tensorlink_node::ports::chain::{JobState, JobView};
+use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::shard::Shard;
 use tokio_util::sync::CancellationToken;
 
@@ -74,11 +74,7 @@ where
     async fn try_prepare(&self, log: &Arc<LaneLog>) -> Result<Option<LaneTask<E>>, String> {
         let record = log.get();
         let lane = record.lane;
-        let job = self.context.ports.chain.job(lane.job).await.map_err(|e| e.to_string())?;
-        let job = job.ok_or_else(|| "the endpoint does not know the job".to_owned())?;
-        if job.state == JobState::Settled {
-            return Ok(None);
-        }
+        let Some(job) = self.unsettled_job(lane).await? else { return Ok(None) };
         // The confirmed event is the law; an endpoint that lags or forked says otherwise.
         if record.lineage != Some(job.lineage) {
             return Err("the endpoint has another job key or first step than was confirmed".to_owned());
@@ -102,8 +98,7 @@ where
         if let Some(shard) = self.lanes().get(&lane).and_then(|running| running.shard.clone()) {
             return Ok(shard);
         }
-        let manifest = record.manifest.parse().map_err(|_| format!("{:?} is not a CID", record.manifest))?;
-        let fetched = fetch(&self.context, job, (lane.stage, manifest), self.owner_for(lane)).await;
+        let fetched = fetch(&self.context, job, (lane.stage, record.manifest()?), self.owner_for(lane)).await;
         self.let_go_if_settled(lane).await;
         let shard = fetched.map_err(|e| e.to_string())?;
         self.promises.fetched(lane);

@@ -4,7 +4,6 @@
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
-use tensorlink_node::price::Prices;
 
 use alloy_sol_types::SolValue;
 use bytes::Bytes;
@@ -22,6 +21,7 @@ use tensorlink_native::{Capability, DeviceClass, Done, Interval, Precision, Task
 use tensorlink_node::bounds::Excess;
 use tensorlink_node::ports::Event;
 use tensorlink_node::ports::chain::EventAt;
+use tensorlink_node::price::Prices;
 use tensorlink_node::wire::frame::{self, Frame, Hello, SignedLog};
 use tensorlink_node::wire::gossip::{Progress, WorkerAdvert};
 use tensorlink_node::wire::rpc::{Advance, IntervalRecord, Receipt, Request, Response};

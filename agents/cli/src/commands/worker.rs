@@ -1,12 +1,12 @@
 //! `tensorlink worker run`.
 
 use std::sync::Arc;
-use tensorlink_node::price::Prices;
 
 use anyhow::{Context, Result, bail};
 use tensorlink_graph::transformer::CacheEngine;
 use tensorlink_node::ports::ChainError;
 use tensorlink_node::ports::chain::Role;
+use tensorlink_node::price::Prices;
 use tensorlink_node::{Ports, Roster};
 use tensorlink_tensor::TorchEngine;
 use tensorlink_validator::Witness;

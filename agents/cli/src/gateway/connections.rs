@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 /// After which a connection that rests may be ended for another.
-pub(super) const SETTLED: Duration = Duration::from_secs(1);
+const SETTLED: Duration = Duration::from_secs(1);
 /// Between two lines of the log that say that somebody was turned away.
 const TOLD: Duration = Duration::from_secs(60);
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use tensorlink_node::price::Prices;
 
 use tensorlink_node::ports::chain::Role;
 use tensorlink_node::ports::{Event, Net};
+use tensorlink_node::price::Prices;
 use tensorlink_node::wire::encode;
 use tensorlink_node::wire::gossip::{WORKERS, WorkerAdvert};
 use tensorlink_types::{Address, U256};

@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use cid::Cid;
 use tensorlink_graph::transformer::CacheEngine;
 use tensorlink_node::blocking;
 use tensorlink_node::interval::Span;
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::Owner;
-use tensorlink_node::ports::chain::JobState;
 use tensorlink_node::wire::rpc::{Advance, Response};
 use tensorlink_types::abi::{JobKind, Voucher};
 use tensorlink_types::{Address, ClaimId, JobId, Lane};
@@ -104,13 +102,8 @@ where
     async fn try_serve(&self, log: &LaneLog, book: &Arc<Book>) -> Result<Option<Arc<ServingLane>>, String> {
         let record = log.get();
         let lane = record.lane;
-        let job = self.context.ports.chain.job(lane.job).await.map_err(|e| e.to_string())?;
-        let job = job.ok_or_else(|| "the endpoint does not know the job".to_owned())?;
-        if job.state == JobState::Settled {
-            return Ok(None);
-        }
-        let manifest: Cid = record.manifest.parse().map_err(|_| format!("{:?} is not a CID", record.manifest))?;
-        let fetched = fetch_serving(&self.context, &job, (lane.stage, manifest), self.owner_for(lane)).await;
+        let Some(job) = self.unsettled_job(lane).await? else { return Ok(None) };
+        let fetched = fetch_serving(&self.context, &job, (lane.stage, record.manifest()?), self.owner_for(lane)).await;
         let shard = fetched.map_err(|e| e.to_string())?;
         self.promises.fetched(lane);
         let closing = self.lanes().get(&lane).map(|running| running.compute.clone()).unwrap_or_default();

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use tensorlink_node::price::Prices;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -15,11 +14,12 @@ use tensorlink_node::wire::{decode, encode};
 use tensorlink_node::{Identity, Roster};
 use tensorlink_types::abi::JobTerms;
 use tensorlink_types::{Address, U256};
-use tensorlink_worker::{Context, Limits, Worker, WorkerConfig};
+use tensorlink_worker::{Context, Worker};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::fixtures::config;
 use crate::support::{self, Hub, JOB, MemoryChain, MemoryNet, MemoryStore, WINDOW, identity, job_view, lane, shards};
 
 /// A store whose files never come, and how many wait for one.
@@ -99,13 +99,7 @@ async fn quotes_that_never_end_hold_up_neither_other_requests_nor_the_quotes_of_
     ports.store = store;
     let context = Arc::new(Context {
         ports,
-        config: WorkerConfig {
-            memory: 1 << 30,
-            max_lanes: 2,
-            prices: Prices { sno: 1, eth: None },
-            limits: Limits { stake: 100, ..Limits::NONE },
-            credit: None,
-        },
+        config: config(1 << 30, 2),
         engine: Arc::new(|| Ok(Reference)),
         roster: Arc::new(Roster::new(identity(1).address())),
         stream_router: Default::default(),

@@ -2,8 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
-use tensorlink_node::price::Prices;
 
 use bytes::Bytes;
 use cid::Cid;
@@ -14,11 +12,12 @@ use tensorlink_node::{Ports, Roster};
 use tensorlink_store::{Content, Embedded};
 use tensorlink_types::Address;
 use tensorlink_types::abi::Claim;
+use tensorlink_worker::Context;
 use tensorlink_worker::lane::{LaneError, LaneTask};
 use tensorlink_worker::record::{LaneLog, LaneRecord};
-use tensorlink_worker::{Context, Limits, WorkerConfig};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::fixtures::{config, open};
 use crate::support::{self, Hub, MemoryChain, MemoryNet, USER, identity, job_view, lane, shards};
 
 const KEY: u8 = 1;
@@ -26,23 +25,10 @@ const LIMIT: u64 = 1 << 30;
 /// Bytes by which a state is found on the disk.
 const MARK: usize = 24;
 
-/// Blocks on a disk, once whoever had them open before has ended.
-async fn open(folder: &Path) -> Embedded {
-    let opened = async {
-        loop {
-            match Embedded::open(folder, LIMIT) {
-                Err(StoreError::InUse(_)) => tokio::time::sleep(Duration::from_millis(10)).await,
-                opened => return opened.unwrap(),
-            }
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(10), opened).await.unwrap()
-}
-
 /// Blocks on a disk, served until it is dropped.
 async fn store(hub: &Arc<Hub>, own: Address, folder: &Path) -> (Arc<Content<Embedded>>, DropGuard) {
     let (net, serving) = (Arc::new(MemoryNet { own, hub: hub.clone() }), CancellationToken::new());
-    let content = Content::start(open(folder).await, net as Arc<dyn Net>, serving.clone()).await.unwrap();
+    let content = Content::start(open(folder, LIMIT).await, net as Arc<dyn Net>, serving.clone()).await.unwrap();
     (Arc::new(content), serving.drop_guard())
 }
 
@@ -71,13 +57,7 @@ impl Worker {
         let log = Arc::new(log);
         let context = Arc::new(Context {
             ports,
-            config: WorkerConfig {
-                memory: LIMIT,
-                max_lanes: 1,
-                prices: Prices { sno: 1, eth: None },
-                limits: Limits { stake: 100, ..Limits::NONE },
-                credit: None,
-            },
+            config: config(LIMIT, 1),
             engine: Arc::new(|| Ok(Reference)),
             roster: Arc::new(Roster::new(own)),
             stream_router: Default::default(),
@@ -99,7 +79,7 @@ impl Worker {
     /// Flips a byte of a file wherever it lies on the disk.
     async fn damage(&self, file: &[u8]) {
         // What is written over what another writes at the same time would damage more than the file.
-        drop(open(self.disk.path()).await);
+        drop(open(self.disk.path(), LIMIT).await);
         let path = self.disk.path().join("blocks.redb");
         let mut bytes = std::fs::read(&path).unwrap();
         let mark = &file[file.len() / 2..][..MARK];

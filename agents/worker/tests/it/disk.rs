@@ -2,23 +2,22 @@
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
-use tensorlink_node::price::Prices;
 
 use bytes::Bytes;
 use cid::Cid;
 use tensorlink_graph::Reference;
 use tensorlink_node::ports::chain::JobState;
-use tensorlink_node::ports::{Event, Net, Owner, Ports, Store, StoreError};
+use tensorlink_node::ports::{Event, Net, Owner, Ports, Store};
 use tensorlink_node::shard::Shard;
 use tensorlink_node::{Journal, Roster};
 use tensorlink_store::{Content, Embedded};
 use tensorlink_types::abi::{JobTerms, Offer};
 use tensorlink_types::{Address, JobId, Lane, U256};
 use tensorlink_worker::record::LaneLog;
-use tensorlink_worker::{Context, Limits, Worker, WorkerConfig};
+use tensorlink_worker::{Context, Worker};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::fixtures::{config, open};
 use crate::serving::world::{Hasty, until};
 use crate::support::{
     self, Hub, KEY as JOB_KEY, MemoryChain, MemoryNet, STEPS, USER, WINDOW, identity, job_view, lane, publish_to,
@@ -95,19 +94,9 @@ impl World {
 
     /// The worker's disk, as an earlier process left it, until what is given with it is cancelled.
     async fn open(&self, budget: u64) -> (Arc<dyn Store>, CancellationToken) {
-        let opening = async {
-            loop {
-                // Whoever had it open before ends soon.
-                match Embedded::open(self.disk.path(), budget) {
-                    Err(StoreError::InUse(_)) => tokio::time::sleep(Duration::from_millis(10)).await,
-                    opened => return opened.unwrap(),
-                }
-            }
-        };
-        let backend = tokio::time::timeout(Duration::from_secs(10), opening).await.unwrap();
         let (net, stop) = (MemoryNet { own: worker(), hub: self.hub.clone() }, CancellationToken::new());
         let net: Arc<dyn Net> = Arc::new(net);
-        (Arc::new(Content::start(backend, net, stop.clone()).await.unwrap()), stop)
+        (Arc::new(Content::start(open(self.disk.path(), budget).await, net, stop.clone()).await.unwrap()), stop)
     }
 
     /// Starts the worker on the disk that an earlier one left.
@@ -116,13 +105,7 @@ impl World {
         let ports = support::ports(KEY, self.chain.clone(), Arc::default(), self.hub.clone(), self.records.path());
         let context = Arc::new(Context {
             ports: Ports { store: store.clone(), clock: Arc::new(Hasty), ..ports },
-            config: WorkerConfig {
-                memory: LIMIT,
-                max_lanes: 1,
-                prices: Prices { sno: 1, eth: None },
-                limits: Limits { stake: 100, ..Limits::NONE },
-                credit: None,
-            },
+            config: config(LIMIT, 1),
             engine: Arc::new(|| Ok(Reference)),
             roster: Arc::new(Roster::new(worker())),
             stream_router: Default::default(),

@@ -5,6 +5,7 @@ mod bench;
 mod claims;
 mod damage;
 mod disk;
+mod fixtures;
 mod lanes;
 mod quote;
 mod replicas;

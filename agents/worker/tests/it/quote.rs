@@ -1,12 +1,12 @@
 //! Offers ask the advertised price, and no more are out than the worker has lanes.
 
 use std::sync::Arc;
-use tensorlink_node::price::Prices;
 
 use tensorlink_graph::Reference;
 use tensorlink_node::Roster;
 use tensorlink_node::ports::Store;
 use tensorlink_node::ports::chain::{JobState, JobView};
+use tensorlink_node::price::Prices;
 use tensorlink_node::price::{price_per_interval, price_per_token};
 use tensorlink_types::abi::{JobKind, Offer};
 use tensorlink_types::{Address, B256};
@@ -14,6 +14,7 @@ use tensorlink_worker::promises::Promises;
 use tensorlink_worker::quote::{Declined, quote};
 use tensorlink_worker::{Context, Limits, WorkerConfig};
 
+use crate::fixtures::config;
 use crate::support::serving::{LONGEST, publish_serving, serving_shards, serving_view};
 use crate::support::{
     self, Hub, JOB, MemoryChain, MemoryStore, STEPS, TERMS, identity, job_view, lane, publish, shards,
@@ -31,13 +32,7 @@ async fn a_lane_is_offered_again_only_when_its_offer_is_void() {
     let folder = tempfile::tempdir().unwrap();
     let context = Context {
         ports: support::ports(1, chain.clone(), store.clone(), Arc::<Hub>::default(), folder.path()),
-        config: WorkerConfig {
-            memory: 1 << 30,
-            max_lanes: 1,
-            prices: Prices { sno: PRICE, eth: None },
-            limits: Limits { stake: 100, ..Limits::NONE },
-            credit: None,
-        },
+        config: WorkerConfig { prices: Prices { sno: PRICE, eth: None }, ..config(1 << 30, 1) },
         engine: Arc::new(|| Ok(Reference)),
         roster: Arc::new(Roster::new(identity(1).address())),
         stream_router: Default::default(),
@@ -83,13 +78,7 @@ async fn a_lane_of_a_serving_job_is_offered_by_the_token() {
     let folder = tempfile::tempdir().unwrap();
     let context = |memory| Context {
         ports: support::ports(1, chain.clone(), store.clone(), Arc::<Hub>::default(), folder.path()),
-        config: WorkerConfig {
-            memory,
-            max_lanes: 1,
-            prices: Prices { sno: PRICE, eth: None },
-            limits: Limits { stake: 100, ..Limits::NONE },
-            credit: None,
-        },
+        config: WorkerConfig { prices: Prices { sno: PRICE, eth: None }, ..config(memory, 1) },
         engine: Arc::new(|| Ok(Reference)),
         roster: Arc::new(Roster::new(identity(1).address())),
         stream_router: Default::default(),

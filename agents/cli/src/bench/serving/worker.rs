@@ -2,10 +2,10 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use tensorlink_node::price::Prices;
 
 use anyhow::{Context, Result};
 use tensorlink_node::Roster;
+use tensorlink_node::price::Prices;
 use tensorlink_worker::{Context as WorkerContext, Limits, Worker, WorkerConfig};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;

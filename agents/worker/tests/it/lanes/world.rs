@@ -1,7 +1,6 @@
 //! Stages of a replica, each with a disk of its own, over in-memory streams.
 
 use std::sync::Arc;
-use tensorlink_node::price::Prices;
 
 use tensorlink_graph::Reference;
 use tensorlink_node::ports::{Protocol, Store};
@@ -10,13 +9,14 @@ use tensorlink_node::wire::gossip::Progress;
 use tensorlink_node::{Ports, Roster, wire};
 use tensorlink_types::Address;
 use tensorlink_types::abi::Claim;
+use tensorlink_worker::Context;
 use tensorlink_worker::lane::LaneTask;
 use tensorlink_worker::record::{LaneLog, LaneRecord};
 use tensorlink_worker::stream_router::StreamRouter;
-use tensorlink_worker::{Context, Limits, WorkerConfig};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::fixtures::config;
 use crate::support::{self, Hub, MemoryChain, MemoryStore, USER, identity, job_view, lane, shards};
 
 pub(crate) struct Stage {
@@ -63,13 +63,7 @@ impl World {
         let number = stage as u16;
         let context = Arc::new(Context {
             ports,
-            config: WorkerConfig {
-                memory: 1 << 30,
-                max_lanes: 1,
-                prices: Prices { sno: 1, eth: None },
-                limits: Limits { stake: 100, ..Limits::NONE },
-                credit: None,
-            },
+            config: config(1 << 30, 1),
             engine: Arc::new(|| Ok(Reference)),
             roster: Arc::new(Roster::new(address(stage))),
             stream_router: router,

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tensorlink_node::price::Prices;
 
 use async_trait::async_trait;
 use tensorlink_graph::Reference;
 use tensorlink_graph::transformer::{StageRunner, tokens};
 use tensorlink_node::ports::chain::JobState;
 use tensorlink_node::ports::{Clock, Event, Net, Protocol, SystemClock};
+use tensorlink_node::price::Prices;
 use tensorlink_node::serving::ServingShard;
 use tensorlink_node::wire::rpc::{Advance, Receipt, Request, Response};
 use tensorlink_node::wire::{decode, encode};

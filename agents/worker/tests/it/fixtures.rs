@@ -1,0 +1,28 @@
+//! What several tests of a worker begin with.
+
+use std::path::Path;
+use std::time::Duration;
+
+use tensorlink_node::ports::StoreError;
+use tensorlink_node::price::Prices;
+use tensorlink_store::Embedded;
+use tensorlink_worker::{Limits, WorkerConfig};
+
+/// A worker that lends so much memory to so many lanes, for a wei of SNO, at a risk of 100.
+pub(crate) fn config(memory: u64, max_lanes: u16) -> WorkerConfig {
+    let limits = Limits { stake: 100, ..Limits::NONE };
+    WorkerConfig { memory, max_lanes, prices: Prices { sno: 1, eth: None }, limits, credit: None }
+}
+
+/// A disk, once whoever had it open before has ended.
+pub(crate) async fn open(folder: &Path, budget: u64) -> Embedded {
+    let opened = async {
+        loop {
+            match Embedded::open(folder, budget) {
+                Err(StoreError::InUse(_)) => tokio::time::sleep(Duration::from_millis(10)).await,
+                opened => return opened.unwrap(),
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), opened).await.unwrap()
+}
