@@ -232,6 +232,18 @@ impl ChatTemplate {
 }
 
 /// Jinja as Hugging Face's renderer sets it up.
+/// That a filter or a method cannot do what it is asked to.
+fn refused(reason: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidOperation, reason.into())
+}
+
+/// What a filter has written, and is about to write: no more than a template may in all, which is looked at only when
+/// the filter is done.
+fn bounded(written: &str, more: usize) -> Result<(), Error> {
+    let fits = written.len().saturating_add(more) <= MAX_RENDERED;
+    if fits { Ok(()) } else { Err(refused("it writes too much")) }
+}
+
 fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
     // Jinja's own delimiters, which never collide.

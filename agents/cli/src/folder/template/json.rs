@@ -6,6 +6,7 @@ use minijinja::value::{Kwargs, Value, ValueKind};
 use minijinja::{Error, ErrorKind};
 
 use super::python::float;
+use super::{bounded, refused};
 
 /// Deepest value that is written as JSON.
 const DEEPEST: usize = 64;
@@ -36,10 +37,6 @@ pub(super) fn to_json(value: &Value, options: Kwargs) -> Result<Value, Error> {
     let mut out = String::new();
     style.write(&mut out, value, 0)?;
     Ok(Value::from_safe_string(out))
-}
-
-fn refused(reason: impl Into<String>) -> Error {
-    Error::new(ErrorKind::InvalidOperation, reason.into())
 }
 
 impl Style {
@@ -83,9 +80,12 @@ impl Style {
     ) -> Result<(), Error> {
         let line = |out: &mut String, depth: usize| {
             if let Some(indent) = self.indent {
+                let blanks = indent.saturating_mul(depth);
+                bounded(out, blanks)?;
                 out.push('\n');
-                out.extend(std::iter::repeat_n(' ', indent.saturating_mul(depth)));
+                out.extend(std::iter::repeat_n(' ', blanks));
             }
+            Ok::<_, Error>(())
         };
         out.push(open);
         let empty = items.is_empty();
@@ -93,7 +93,7 @@ impl Style {
             if number > 0 {
                 out.push_str(&self.comma);
             }
-            line(out, depth.saturating_add(1));
+            line(out, depth.saturating_add(1))?;
             if let Some(key) = key {
                 self.text(out, &key)?;
                 out.push_str(&self.colon);
@@ -101,7 +101,7 @@ impl Style {
             self.write(out, &item, depth.saturating_add(1))?;
         }
         if !empty {
-            line(out, depth);
+            line(out, depth)?;
         }
         out.push(close);
         Ok(())
@@ -165,5 +165,9 @@ mod tests {
         for wrong in ["default=1", "separators=','", "separators=(',',)"] {
             assert!(environment.render_str(&format!("{{{{ 1 | tojson({wrong}) }}}}"), ()).is_err(), "{wrong}");
         }
+        assert!(
+            environment.render_str("{{ [1] | tojson(indent=10 ** 12) }}", ()).is_err(),
+            "more than there is memory"
+        );
     }
 }

@@ -1,8 +1,10 @@
 //! Methods of Python's values that published chat templates call and minijinja does not know.
 
 use minijinja::value::{Kwargs, Tuple, Value, ValueKind, from_args};
-use minijinja::{Error, ErrorKind, State};
+use minijinja::{Error, State};
 use minijinja_contrib::pycompat::unknown_method_callback;
+
+use super::{bounded, refused};
 
 /// Widest text that is made by padding.
 const WIDEST: usize = 1 << 16;
@@ -141,6 +143,7 @@ pub(super) fn indent(
     let text = format!("{text}\n");
     let mut out = String::new();
     for (number, (line, _)) in lines(&text).enumerate() {
+        bounded(&out, indention.len().saturating_add(line.len()))?;
         if number > 0 {
             out.push('\n');
         }
@@ -150,10 +153,6 @@ pub(super) fn indent(
         out.push_str(line);
     }
     Ok(out)
-}
-
-fn refused(reason: impl Into<String>) -> Error {
-    Error::new(ErrorKind::InvalidOperation, reason.into())
 }
 
 /// Words from the last one back, at most so many parts; the last part is what is before them.
@@ -226,7 +225,14 @@ mod tests {
         ] {
             assert_eq!(environment().render_str(&format!("{{{{ ({source}) }}}}"), ()).unwrap(), given, "{source}");
         }
-        for wrong in ["'a'.index('b')", "[].index(1)", "'a'.rsplit('')", "'a'.ljust(10 ** 9)", "'a'.nothing()"] {
+        for wrong in [
+            "'a'.index('b')",
+            "[].index(1)",
+            "'a'.rsplit('')",
+            "'a'.ljust(10 ** 9)",
+            "'a'.nothing()",
+            "('\\n' * 9999) | indent(9999, blank=true)",
+        ] {
             assert!(environment().render_str(&format!("{{{{ {wrong} }}}}"), ()).is_err(), "{wrong}");
         }
     }

@@ -7,6 +7,8 @@ use minijinja::{Error, ErrorKind, Output, State, escape_formatter, filters};
 use time::OffsetDateTime;
 use time::format_description::parse_strftime_owned;
 
+use super::refused;
+
 /// The template without the tags that mark what the assistant says for training masks; they write nothing. Their
 /// control of whitespace stays.
 pub(super) fn without_generation(source: &str) -> String {
@@ -38,9 +40,7 @@ pub(super) fn strftime_now(format: &str) -> Result<String, Error> {
 }
 
 fn strftime(at: OffsetDateTime, format: &str) -> Result<String, Error> {
-    let wrong = |error: &dyn std::fmt::Display| {
-        Error::new(ErrorKind::InvalidOperation, format!("strftime_now({format:?}): {error}"))
-    };
+    let wrong = |error: &dyn std::fmt::Display| refused(format!("strftime_now({format:?}): {error}"));
     let description = parse_strftime_owned(format).map_err(|error| wrong(&error))?;
     at.format(&description).map_err(|error| wrong(&error))
 }
