@@ -73,12 +73,14 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         _PENALTY = uint256(p.validatorCollateral) * p.auditPenaltyBps / ParameterBounds.WHOLE_BPS;
         _DISPUTE_CLOCK = p.disputeClock;
         Circle.check(
-            Staking(address(staking)),
-            Jobs(address(jobs)),
-            Checkpoints(address(checkpoints)),
-            Channels(address(channels)),
-            Disputes(address(disputes)),
-            address(this)
+            Circle.Contracts({
+                staking: Staking(address(staking)),
+                jobs: Jobs(address(jobs)),
+                checkpoints: Checkpoints(address(checkpoints)),
+                channels: Channels(address(channels)),
+                disputes: Disputes(address(disputes)),
+                audits: address(this)
+            })
         );
     }
 

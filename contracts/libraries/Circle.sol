@@ -19,55 +19,58 @@ library Circle {
     /// @param needed whom it should know
     error Broken(address who, address known, address needed);
 
-    /// @notice Reverts unless every contract knows the others.
-    /// @param staking where stake is; its token is that of all
-    /// @param disputes who convicts; its challenges and custody are those of all
-    /// @param audits who comes last
-    function check(
-        Staking staking,
-        Jobs jobs,
-        Checkpoints checkpoints,
-        Channels channels,
-        Disputes disputes,
-        address audits
-    ) internal view {
-        (Challenges challenges, Custody custody) = (Challenges(disputes.CHALLENGES()), Custody(disputes.CUSTODY()));
-        _same(address(staking), staking.JOBS(), address(jobs));
-        _same(address(staking), staking.DISPUTES(), address(disputes));
-        _same(address(staking), staking.AUDITS(), audits);
-        _checkJobs(staking, jobs, checkpoints, channels, disputes, audits);
-        _same(address(checkpoints), address(checkpoints.JOBS()), address(jobs));
-        _same(address(checkpoints), checkpoints.DISPUTES(), address(disputes));
-        _same(address(checkpoints), checkpoints.CHALLENGES(), address(challenges));
-        _same(address(checkpoints), address(checkpoints.CUSTODY()), address(custody));
-        _same(address(channels), address(channels.JOBS()), address(jobs));
-        _same(address(disputes), address(disputes.STAKING()), address(staking));
-        _same(address(disputes), address(disputes.JOBS()), address(jobs));
-        _same(address(disputes), address(disputes.CHECKPOINTS()), address(checkpoints));
-        _same(address(challenges), address(challenges.SNO()), address(staking.SNO()));
-        _same(address(challenges), address(challenges.JOBS()), address(jobs));
-        _same(address(challenges), address(challenges.CHECKPOINTS()), address(checkpoints));
-        _same(address(challenges), address(challenges.DISPUTES()), address(disputes));
-        _same(address(custody), address(custody.SNO()), address(staking.SNO()));
-        _same(address(custody), address(custody.JOBS()), address(jobs));
-        _same(address(custody), address(custody.CHECKPOINTS()), address(checkpoints));
-        _same(address(custody), address(custody.DISPUTES()), address(disputes));
+    /// @dev The contracts of a deployment that others are told of.
+    struct Contracts {
+        /// Where stake is; its token is that of all.
+        Staking staking;
+        /// Where jobs are.
+        Jobs jobs;
+        /// Where claims are.
+        Checkpoints checkpoints;
+        /// Where vouchers are redeemed.
+        Channels channels;
+        /// Who convicts; its challenges and custody are those of all.
+        Disputes disputes;
+        /// Who comes last.
+        address audits;
     }
 
-    function _checkJobs(
-        Staking staking,
-        Jobs jobs,
-        Checkpoints checkpoints,
-        Channels channels,
-        Disputes disputes,
-        address audits
-    ) private view {
-        _same(address(jobs), address(jobs.SNO()), address(staking.SNO()));
-        _same(address(jobs), address(jobs.STAKING()), address(staking));
-        _same(address(jobs), address(jobs.CHECKPOINTS()), address(checkpoints));
-        _same(address(jobs), address(jobs.CHANNELS()), address(channels));
-        _same(address(jobs), jobs.DISPUTES(), address(disputes));
-        _same(address(jobs), jobs.AUDITS(), audits);
+    /// @notice Reverts unless every contract knows the others.
+    /// @param c the contracts
+    function check(Contracts memory c) internal view {
+        _same(address(c.staking), c.staking.JOBS(), address(c.jobs));
+        _same(address(c.staking), c.staking.DISPUTES(), address(c.disputes));
+        _same(address(c.staking), c.staking.AUDITS(), c.audits);
+
+        _same(address(c.jobs), address(c.jobs.SNO()), address(c.staking.SNO()));
+        _same(address(c.jobs), address(c.jobs.STAKING()), address(c.staking));
+        _same(address(c.jobs), address(c.jobs.CHECKPOINTS()), address(c.checkpoints));
+        _same(address(c.jobs), address(c.jobs.CHANNELS()), address(c.channels));
+        _same(address(c.jobs), c.jobs.DISPUTES(), address(c.disputes));
+        _same(address(c.jobs), c.jobs.AUDITS(), c.audits);
+
+        _same(address(c.checkpoints), address(c.checkpoints.JOBS()), address(c.jobs));
+        _same(address(c.checkpoints), c.checkpoints.DISPUTES(), address(c.disputes));
+        _same(address(c.checkpoints), c.checkpoints.CHALLENGES(), c.disputes.CHALLENGES());
+        _same(address(c.checkpoints), address(c.checkpoints.CUSTODY()), c.disputes.CUSTODY());
+
+        _same(address(c.channels), address(c.channels.JOBS()), address(c.jobs));
+
+        _same(address(c.disputes), address(c.disputes.STAKING()), address(c.staking));
+        _same(address(c.disputes), address(c.disputes.JOBS()), address(c.jobs));
+        _same(address(c.disputes), address(c.disputes.CHECKPOINTS()), address(c.checkpoints));
+
+        Challenges challenges = Challenges(c.disputes.CHALLENGES());
+        _same(address(challenges), address(challenges.SNO()), address(c.staking.SNO()));
+        _same(address(challenges), address(challenges.JOBS()), address(c.jobs));
+        _same(address(challenges), address(challenges.CHECKPOINTS()), address(c.checkpoints));
+        _same(address(challenges), address(challenges.DISPUTES()), address(c.disputes));
+
+        Custody custody = Custody(c.disputes.CUSTODY());
+        _same(address(custody), address(custody.SNO()), address(c.staking.SNO()));
+        _same(address(custody), address(custody.JOBS()), address(c.jobs));
+        _same(address(custody), address(custody.CHECKPOINTS()), address(c.checkpoints));
+        _same(address(custody), address(custody.DISPUTES()), address(c.disputes));
     }
 
     function _same(address who, address known, address needed) private pure {

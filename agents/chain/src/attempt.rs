@@ -154,13 +154,19 @@ mod tests {
         Attempt { action, request: Default::default(), nonce, fees, variants: Vec::new(), _flight: flight }
     }
 
-    /// Else it would take another nonce, and do the same twice.
-    #[tokio::test]
-    async fn a_call_that_is_made_again_while_its_fee_is_raised_waits_for_its_transaction() {
+    /// A call whose transaction was given up, where the next nonces come from.
+    fn one_given_up() -> (Nonces, GivenUp, Action) {
         let (nonces, given_up) = (Nonces::default(), GivenUp::default());
         let first = attempt(&nonces, 1);
         let action = first.action.clone();
         given_up.put(first);
+        (nonces, given_up, action)
+    }
+
+    /// Else it would take another nonce, and do the same twice.
+    #[tokio::test]
+    async fn a_call_that_is_made_again_while_its_fee_is_raised_waits_for_its_transaction() {
+        let (nonces, given_up, action) = one_given_up();
         given_up.put(attempt(&nonces, 2));
         let (nonce, shared) = given_up.next(0, 2).unwrap();
         assert_eq!(nonce, 0);
@@ -178,10 +184,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_stops_to_raise_a_fee_loses_nothing() {
-        let (nonces, given_up) = (Nonces::default(), GivenUp::default());
-        let first = attempt(&nonces, 1);
-        let action = first.action.clone();
-        given_up.put(first);
+        let (_nonces, given_up, action) = one_given_up();
         let raising = async {
             let (_, shared) = given_up.next(0, 1).unwrap();
             let _held = shared.lock().await;

@@ -4,7 +4,9 @@
 //! |---|---|
 //! | [`role`], `told` | what a worker is, and its loop; what it does about what the chain tells |
 //! | [`quote`], [`promises`] | whether to take a lane, and for how much; lanes held for what was offered |
-//! | `training`, [`lane`], [`halt`] | what runs for a lane of a training job; the work on it: meet the neighbours, execute, write down; where a training leaves its bounds, go no further |
+//! | `training` | what runs for a lane of a training job |
+//! | [`lane`] | the work on it: meet the neighbours, execute, write down |
+//! | [`halt`] | where a training leaves its bounds, go no further |
 //! | [`schedule`], [`link`], [`boundary`], [`stream_router`] | order of micro-batches; stream to a neighbour; signed logs; incoming streams |
 //! | [`serving`] | lanes of serving jobs: texts, receipts, vouchers |
 //! | [`record`], `archive`, `prune` | what is on disk; the states there; what is forgotten, and when |
@@ -14,7 +16,8 @@
 //! | `custody`, `demands` | states kept for each other; data that is demanded on chain |
 //! | [`awaited`], `withheld` | for whom a lane waits in vain; what is demanded of a neighbour that has claimed and does not send |
 //! | `payout` | stake and pay, out of jobs that end or never begin |
-//! | `answers`, `places`, [`audit_answers`], `challenges`, `auditors` | answers to users, to auditors, on chain; what is done about wrong auditors |
+//! | `answers`, `places`, [`audit_answers`] | answers to users and to auditors |
+//! | `challenges`, `auditors` | answers on chain; what is done about wrong auditors |
 //! | [`metrics`] | progress for people |
 //!
 //! The first of three stages runs ahead by two micro-batches, the last alternates:

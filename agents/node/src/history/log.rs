@@ -1,6 +1,6 @@
 //! The file of remembered events, one JSON line each: one writer, and as many readers as there are roles that
-//! follow it. Lines between them say up to which block it is complete: `{"until":{"block":…,"hash":…}}`. The first line
-//! is its [`heading`].
+//! follow it. Lines between them, such as `{"until":{"block":…,"hash":…}}`, say up to which block it is complete. The
+//! first line is its [`heading`].
 
 pub(super) mod heading;
 

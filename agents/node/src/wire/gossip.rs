@@ -1,8 +1,9 @@
 //! Messages that are published to everybody and may be lost.
 
-use crate::price::Prices;
 use serde::{Deserialize, Serialize};
 use tensorlink_types::{JobId, Lane};
+
+use crate::price::Prices;
 
 use super::decode;
 use crate::bounds::Excess;
