@@ -13,25 +13,19 @@ import {IChannels} from "../interfaces/IChannels.sol";
 import {ICheckpoints} from "../interfaces/ICheckpoints.sol";
 import {IJobs} from "../interfaces/IJobs.sol";
 import {IStaking} from "../interfaces/IStaking.sol";
-import {LaneId, Lanes} from "../libraries/Lanes.sol";
+import {Lanes} from "../libraries/Lanes.sol";
 import {ParameterBounds} from "../libraries/ParameterBounds.sol";
 import {TermsBounds} from "../libraries/TermsBounds.sol";
 import {Parameters} from "../types/Parameters.sol";
 import {JobKind, JobTerms, Offer} from "../types/Types.sol";
+import {JobRecords} from "./JobRecords.sol";
 
 /// @title Jobs
-/// @notice See `IJobs`.
-contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
+/// @notice See `IJobs`. Here are the moves; what is on record of jobs, and how it is read, is in `JobRecords`.
+contract Jobs is JobRecords, EIP712, ReentrancyGuardTransient {
     using Math for uint256;
     using SafeCast for uint256;
     using SafeERC20 for IERC20;
-
-    /// @dev Who holds a lane and for what, in one slot. `convicted`: its lock is gone.
-    struct Assignment {
-        address worker;
-        bool convicted;
-        uint88 price;
-    }
 
     bytes32 private constant _OFFER_TYPEHASH = keccak256(
         "Offer(uint64 job,bytes32 terms,uint16 stage,uint16 replica,address worker,uint128 pricePerInterval,uint40 expires)"
@@ -56,13 +50,6 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
     uint32 private immutable _MIN_STAKE_INTERVALS;
     uint32 private immutable _AUDITS_PER_CLAIM_BPS;
     uint16 private immutable _AUDIT_FEE_BPS;
-
-    uint64 private _jobCount;
-    mapping(uint64 job => Job record) private _jobs;
-    mapping(uint64 job => mapping(uint16 stage => bytes32 root)) private _programs;
-    mapping(uint64 job => mapping(uint16 stage => bytes32 root)) private _initialStates;
-    mapping(LaneId lane => Assignment assignment) private _assignments;
-    mapping(address account => mapping(address token => uint256 amount)) private _credits;
 
     // Zero addresses would only make a deployment that does nothing; `script/Deployer.sol` gives real ones.
     // slither-disable-start missing-zero-check
@@ -460,102 +447,5 @@ contract Jobs is IJobs, EIP712, ReentrancyGuardTransient {
                 if (!lane.convicted) STAKING.unlock(lane.worker, stake);
             }
         }
-    }
-
-    /// @inheritdoc IJobs
-    function jobOf(uint64 job) external view returns (Job memory) {
-        return _jobs[job];
-    }
-
-    /// @inheritdoc IJobs
-    function userOf(uint64 job) external view returns (address) {
-        return _jobs[job].user;
-    }
-
-    /// @inheritdoc IJobs
-    function stateOf(uint64 job) external view returns (State) {
-        return _jobs[job].state;
-    }
-
-    /// @inheritdoc IJobs
-    function termsOf(uint64 job) external view returns (uint32 stepsPerInterval, uint32 challengeWindow) {
-        Job storage record = _jobs[job];
-        return (record.stepsPerInterval, record.challengeWindow);
-    }
-
-    /// @inheritdoc IJobs
-    function auditedOf(uint64 job) external view returns (Audited memory) {
-        Job storage record = _jobs[job];
-        return Audited({
-            state: record.state,
-            kind: record.kind,
-            stepsPerInterval: record.stepsPerInterval,
-            challengeWindow: record.challengeWindow
-        });
-    }
-
-    /// @inheritdoc IJobs
-    function servingOf(uint64 job)
-        external
-        view
-        returns (address user, State state, uint40 deadline, uint32 intervals)
-    {
-        Job storage record = _jobs[job];
-        if (record.kind != JobKind.Serving) return (address(0), State.None, 0, 0);
-        return (record.user, record.state, record.deadline, record.intervals);
-    }
-
-    /// @inheritdoc IJobs
-    function stakeOf(uint64 job) external view returns (uint128) {
-        return _jobs[job].workerStake;
-    }
-
-    /// @inheritdoc IJobs
-    function dutyOf(uint64 job, uint16 stage, uint16 replica) external view returns (Duty memory) {
-        Job storage record = _jobs[job];
-        return Duty({
-            state: record.state,
-            kind: record.kind,
-            stepsPerInterval: record.stepsPerInterval,
-            firstStep: record.firstStep,
-            jobKey: record.jobKey,
-            program: programOf(job, stage),
-            worker: workerOf(job, stage, replica)
-        });
-    }
-
-    /// @inheritdoc IJobs
-    function programOf(uint64 job, uint16 stage) public view returns (bytes32) {
-        return _programs[job][stage];
-    }
-
-    /// @inheritdoc IJobs
-    function initialStateOf(uint64 job, uint16 stage) external view returns (bytes32) {
-        return _initialStates[job][stage];
-    }
-
-    /// @inheritdoc IJobs
-    function workerOf(uint64 job, uint16 stage, uint16 replica) public view returns (address) {
-        return _assignments[Lanes.id(job, stage, replica)].worker;
-    }
-
-    /// @inheritdoc IJobs
-    function priceOf(uint64 job, uint16 stage, uint16 replica) external view returns (uint128) {
-        return _assignments[Lanes.id(job, stage, replica)].price;
-    }
-
-    /// @inheritdoc IJobs
-    function isConvicted(uint64 job, uint16 stage, uint16 replica) external view returns (bool) {
-        return _assignments[Lanes.id(job, stage, replica)].convicted;
-    }
-
-    /// @inheritdoc IJobs
-    function creditOf(address account, address token) external view returns (uint256) {
-        return _credits[account][token];
-    }
-
-    /// @inheritdoc IJobs
-    function jobCount() external view returns (uint64) {
-        return _jobCount;
     }
 }
