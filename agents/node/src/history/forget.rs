@@ -11,6 +11,21 @@ use super::log::{Line, Lines, Rewriting, Scanned};
 use crate::ports::chain::Role;
 use crate::ports::{Event, EventAt, Place};
 
+/// Kinds of events that the first pass reads. Most are others, whose lines it need not understand.
+const READ: [&[u8]; 9] = [
+    b"job_posted",
+    b"job_accepted",
+    b"job_settled",
+    b"staked",
+    b"unstake_requested",
+    b"slashed",
+    b"convicted",
+    b"auditor_accused",
+    b"auditor_penalised",
+];
+/// What is before an event's kind in its line.
+const KIND: &[u8] = b"\"event\":{\"";
+
 /// When a history is shortened, and what is left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Thrift {
@@ -57,51 +72,63 @@ struct Found {
     /// Jobs that are forgotten.
     past: HashSet<JobId>,
     stakes: HashMap<(Address, Role), Stake>,
+    /// How often stakes changed, but for slashes.
+    changes: usize,
     /// Claims of which something is told that does not name their job.
     named: HashSet<ClaimId>,
 }
 
-/// Shortens a file for the node of an account.
+/// Shortens a file for the node of an account. Whether there was something to forget.
 ///
 /// # Errors
 /// When the disk fails; the file is as it was, then.
-pub(super) fn forget(path: &Path, scanned: &Scanned, (own, thrift): (Address, Thrift)) -> io::Result<()> {
-    let Some(until) = scanned.until() else { return Ok(()) };
-    let Some(horizon) = until.block.checked_sub(thrift.depth) else { return Ok(()) };
+pub(super) fn forget(path: &Path, scanned: &Scanned, (own, thrift): (Address, Thrift)) -> io::Result<bool> {
+    let Some(until) = scanned.until() else { return Ok(false) };
+    let Some(horizon) = until.block.checked_sub(thrift.depth) else { return Ok(false) };
     let found = find(path, scanned.bytes, (own, thrift.own, horizon))?;
+    let sums = found.stakes.values().filter(|stake| stake.last.is_some()).count();
+    if found.past.is_empty() && found.changes == sums {
+        return Ok(false);
+    }
     let mut anew = Rewriting::forgetting(path, scanned, horizon)?;
     let mut subjects = Subjects::default();
-    each(path, scanned.bytes, |at, line| {
-        let job = subjects.of(&at.event, &found.named);
-        if job.is_some_and(|job| found.past.contains(&job)) {
-            return Ok(());
-        }
-        match &at.event {
-            Event::Staked { account, role, .. } | Event::UnstakeRequested { account, role, .. }
-                if at.block <= horizon =>
-            {
-                match found.stakes.get(&(*account, *role)).and_then(|stake| stake.last) {
-                    Some((place, amount)) if place == at.place() && !amount.is_zero() => {
-                        let event = Event::Staked { account: *account, role: *role, amount };
-                        let mut line = serde_json::to_vec(&EventAt { event, ..at })?;
-                        line.push(b'\n');
-                        anew.event(&line)
-                    }
-                    _ => Ok(()),
-                }
+    each(
+        path,
+        scanned.bytes,
+        |_| true,
+        |at, line| {
+            let job = subjects.of(&at.event, &found.named);
+            if job.is_some_and(|job| found.past.contains(&job)) {
+                return Ok(());
             }
-            // Nobody is told of it: the stake was bonded no more.
-            Event::StakeWithdrawn { .. } if at.block <= horizon => Ok(()),
-            _ => anew.event(line),
-        }
-    })?;
-    anew.finish(Some(until), true)
+            match &at.event {
+                Event::Staked { account, role, .. } | Event::UnstakeRequested { account, role, .. }
+                    if at.block <= horizon =>
+                {
+                    match found.stakes.get(&(*account, *role)).and_then(|stake| stake.last) {
+                        Some((place, amount)) if place == at.place() && !amount.is_zero() => {
+                            let event = Event::Staked { account: *account, role: *role, amount };
+                            let mut line = serde_json::to_vec(&EventAt { event, ..at })?;
+                            line.push(b'\n');
+                            anew.event(&line)
+                        }
+                        _ => Ok(()),
+                    }
+                }
+                // Nobody is told of it: the stake was bonded no more.
+                Event::StakeWithdrawn { .. } if at.block <= horizon => Ok(()),
+                _ => anew.event(line),
+            }
+        },
+    )?;
+    anew.finish(Some(until), true)?;
+    Ok(true)
 }
 
 fn find(path: &Path, bytes: u64, (own, most, horizon): (Address, usize, u64)) -> io::Result<Found> {
     let mut found = Found::default();
     let (mut posted, mut worked, mut last) = (HashSet::new(), HashSet::new(), VecDeque::new());
-    each(path, bytes, |at, _| {
+    each(path, bytes, is_read, |at, _| {
         let place = at.place();
         match at.event {
             Event::JobPosted { job, user, .. } if user == own => drop(posted.insert(job)),
@@ -123,10 +150,12 @@ fn find(path: &Path, bytes: u64, (own, most, horizon): (Address, usize, u64)) ->
             Event::Staked { account, role, amount } if at.block <= horizon => {
                 let stake = found.stakes.entry((account, role)).or_default();
                 stake.changes(stake.sum.saturating_add(amount), place);
+                found.changes += 1;
             }
             Event::UnstakeRequested { account, role, amount, .. } if at.block <= horizon => {
                 let stake = found.stakes.entry((account, role)).or_default();
                 stake.changes(stake.sum.saturating_sub(amount), place);
+                found.changes += 1;
             }
             Event::Slashed { account, amount, .. } if at.block <= horizon => {
                 let stake = found.stakes.entry((account, Role::Worker)).or_default();
@@ -142,11 +171,24 @@ fn find(path: &Path, bytes: u64, (own, most, horizon): (Address, usize, u64)) ->
     Ok(found)
 }
 
-/// Reads each event up to so many bytes, with its line.
-fn each(path: &Path, bytes: u64, mut of: impl FnMut(EventAt, &[u8]) -> io::Result<()>) -> io::Result<()> {
+/// Whether the first pass reads a line.
+fn is_read(line: &[u8]) -> bool {
+    let kind = line.windows(KIND.len()).position(|part| part == KIND).and_then(|at| line.get(at + KIND.len()..));
+    kind.is_none_or(|kind| READ.iter().any(|read| kind.starts_with(read)))
+}
+
+/// Reads each event of some up to so many bytes, with its line.
+fn each(
+    path: &Path,
+    bytes: u64,
+    some: impl Fn(&[u8]) -> bool,
+    mut of: impl FnMut(EventAt, &[u8]) -> io::Result<()>,
+) -> io::Result<()> {
     let Some(mut lines) = Lines::open(path, bytes)? else { return Ok(()) };
     while let Some(line) = lines.next()? {
-        if let Line::Event(text) = line {
+        if let Line::Event(text) = line
+            && some(text)
+        {
             of(serde_json::from_slice(text)?, text)?;
         }
     }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use self::lines::{Until, is_aside};
+use self::lines::{PIECE, Until, is_aside};
 use crate::ports::chain::{EventAt, Mark};
 
 pub(super) use self::lines::{Line, Lines};
@@ -114,6 +114,7 @@ impl LogWriter {
 /// Who reads the file, at a pace of its own.
 pub(super) struct LogReader {
     lines: BufReader<File>,
+    line: Vec<u8>,
     read: u64,
     bytes: watch::Receiver<u64>,
     _written: Arc<Written>,
@@ -125,8 +126,8 @@ impl LogReader {
     /// # Errors
     /// When the file cannot be opened.
     pub(super) fn open(written: Arc<Written>) -> io::Result<Self> {
-        let lines = BufReader::new(File::open(&written.path)?);
-        Ok(Self { lines, read: 0, bytes: written.bytes.clone(), _written: written })
+        let lines = BufReader::with_capacity(PIECE, File::open(&written.path)?);
+        Ok(Self { lines, line: Vec::new(), read: 0, bytes: written.bytes.clone(), _written: written })
     }
 
     /// The next event; waits for it. None when nothing is written any more. Nothing is lost when it is dropped.
@@ -140,11 +141,11 @@ impl LogReader {
                     return Ok(None);
                 }
             }
-            let mut line = String::new();
-            let taken = self.lines.read_line(&mut line)?;
+            self.line.clear();
+            let taken = self.lines.read_until(b'\n', &mut self.line)?;
             self.read = self.read.saturating_add(taken as u64);
-            if !is_aside(line.as_bytes()) {
-                return Ok(Some(serde_json::from_str(&line)?));
+            if !is_aside(&self.line) {
+                return Ok(Some(serde_json::from_slice(&self.line)?));
             }
         }
     }

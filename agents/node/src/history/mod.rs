@@ -107,7 +107,8 @@ fn scanned(path: &Path, (own, thrift): (Address, Thrift)) -> io::Result<Scanned>
         return Ok(scanned);
     }
     match forget::forget(path, &scanned, (own, thrift)) {
-        Ok(()) => {
+        Ok(false) => Ok(scanned),
+        Ok(true) => {
             let left = log::scan(path)?;
             tracing::info!(events = scanned.events, left = left.events, "what nobody needs any more is forgotten");
             Ok(left)

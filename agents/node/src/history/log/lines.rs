@@ -10,7 +10,7 @@ use super::heading::Heading;
 use crate::ports::chain::Mark;
 
 /// Bytes read at once.
-const PIECE: usize = 1 << 18;
+pub(super) const PIECE: usize = 1 << 18;
 /// What a line begins with that says up to which block the file is complete.
 const UNTIL: &[u8] = b"{\"until\":";
 
