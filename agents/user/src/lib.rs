@@ -39,6 +39,7 @@
 pub mod fit;
 pub mod hire;
 mod keeping;
+mod own;
 pub mod prepare;
 pub mod publish;
 pub mod result;

@@ -22,6 +22,7 @@ use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::hire::{Candidate, Market, TooFew, Wanted};
+use crate::own::Own;
 
 /// Progress reports that wait for a slow reader.
 const BACKLOG: usize = 4096;
@@ -135,6 +136,7 @@ impl User {
         let requests = ports.net.serve(Protocol::Rpc).await?;
         keeper.take_stock().await;
         let (told, events) = watch::channel(Vec::new());
+        let mut own = Own::new(ports.identity.address());
         let user = Arc::new(Self {
             ports,
             roster,
@@ -159,15 +161,16 @@ impl User {
                             if let Err(error) = listener.keeper.apply(&event.event).await {
                                 tracing::error!(%error, "the record of kept states cannot be written");
                             }
-                            told.send_modify(|events| {
-                                // Told anew after a reorganisation: what it left is there.
-                                if events.last().is_none_or(|last| last.place() < event.place()) {
-                                    events.push(event);
-                                }
-                            });
+                            // Told anew after a reorganisation: what it left is there.
+                            let is_new = |last: Option<&EventAt>| last.is_none_or(|last| last.place() < event.place());
+                            if own.concerns(&event.event) && is_new(told.borrow().last()) {
+                                told.send_modify(|events| events.push(event));
+                            }
                         }
                         None => match listener.begin_anew(&told).await {
-                            Some(anew) if !shutdown.is_cancelled() => chain_events = anew,
+                            Some(anew) if !shutdown.is_cancelled() => {
+                                (chain_events, own) = (anew, Own::new(listener.ports.identity.address()));
+                            }
                             // Dropping the sender tells whoever watches.
                             _ => return,
                         },
@@ -257,7 +260,8 @@ impl User {
         }
     }
 
-    /// All confirmed events so far, in order; closed when the chain is not followed any more.
+    /// Confirmed events so far of the jobs that this account posted, and convictions and slashes, in order; closed when
+    /// the chain is not followed any more.
     pub fn events(&self) -> watch::Receiver<Vec<EventAt>> {
         self.events.clone()
     }

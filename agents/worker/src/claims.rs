@@ -134,7 +134,7 @@ impl From<JournalError> for Failure {
     fn from(error: JournalError) -> Self {
         match error {
             error @ JournalError::Io { .. } => Self::Disk(error),
-            error @ JournalError::Format { .. } => Self::Final(error.into()),
+            error @ (JournalError::Format { .. } | JournalError::Newer { .. }) => Self::Final(error.into()),
         }
     }
 }

@@ -6,11 +6,16 @@
 //! far the chain was read is written there, too, so that a restart does not read quiet stretches again; a line torn by
 //! a kill is cut off.
 //!
+//! A start looks at each line once, and holds none. From time to time it forgets what nobody needs any more
+//! ([`Thrift`]): then roles hear of stakes by their sums, and of jobs that were settled long ago nothing, unless they
+//! are this node's own.
+//!
 //! A reorganisation of confirmed blocks, at any depth, takes their events out of the file, and ends what roles read of
 //! it: [`Chain::ended`] then says [`ChainError::Undone`], and a role folds all events anew. Nothing that was folded
 //! from what is undone is left. How often that happened is written in the file's heading, by which a role that was
 //! killed in between finds out at its next start ([`crate::undone`]).
 
+mod forget;
 mod log;
 
 use std::io;
@@ -22,7 +27,9 @@ use async_trait::async_trait;
 use tensorlink_types::{Address, B256, ClaimId, JobId, Lane, U256};
 use tokio::sync::{Mutex, mpsc};
 
-use self::log::{LogReader, LogWriter, Written};
+pub use self::forget::Thrift;
+use self::log::{LogReader, LogWriter, Scanned, Written};
+use crate::blocking;
 use crate::ports::chain::{
     Call, Chain, ChainError, Deployment, EventAt, Head, JobView, LaneView, Mark, Mined, News, Parameters, Receipt,
     RedeemedView, Role, Seed, StakeView,
@@ -64,25 +71,52 @@ pub struct Remembered {
     written: Mutex<Weak<Written>>,
     /// The first block that a reorganisation took back, where that is why it has ended.
     undone: Undone,
+    thrift: Thrift,
 }
 
 impl Remembered {
     /// Remembers the events of `chain` in `folder`, in a file of their own for each deployment.
     pub fn new(chain: Arc<dyn Chain>, folder: &Path) -> Self {
+        Self::with(chain, folder, Thrift::default())
+    }
+
+    /// The same, with another thrift.
+    pub fn with(chain: Arc<dyn Chain>, folder: &Path, thrift: Thrift) -> Self {
         let path = path(chain.deployment(), folder);
-        Self { chain, path, written: Mutex::default(), undone: Arc::default() }
+        Self { chain, path, written: Mutex::default(), undone: Arc::default(), thrift }
     }
 
     /// Follows the chain from what is remembered on, into the file, as long as somebody reads that.
     async fn follow(&self) -> Result<Arc<Written>, ChainError> {
-        let kept = log::read(&self.path).map_err(|error| disk(&self.path, &error))?;
-        let (writer, written) = LogWriter::create(&self.path, &kept).map_err(|error| disk(&self.path, &error))?;
-        let news = self.chain.follow(kept.marks()).await?;
+        let (file, thrift) = (self.path.clone(), (self.chain.account(), self.thrift));
+        let scanned = blocking(move || scanned(&file, thrift)).await.map_err(|error| disk(&self.path, &error))?;
+        let (marks, until) = (scanned.marks.clone(), scanned.until().map_or(0, |until| until.block));
+        let (writer, written) = LogWriter::open(&self.path, scanned).map_err(|error| disk(&self.path, &error))?;
+        let news = self.chain.follow(marks).await?;
         *undone(&self.undone) = None;
-        let until = kept.until.map_or(0, |until| until.block);
         let (path, took_back) = (self.path.clone(), self.undone.clone());
         tokio::spawn(Keeper { writer, path, until, news: false, took_back }.keep(news));
         Ok(Arc::new(written))
+    }
+}
+
+/// Looks through the file, and shortens it if that is due. A file that cannot be shortened is gone on with as it is.
+fn scanned(path: &Path, (own, thrift): (Address, Thrift)) -> io::Result<Scanned> {
+    let scanned = log::scan(path)?;
+    if !thrift.is_due(&scanned) {
+        return Ok(scanned);
+    }
+    match forget::forget(path, &scanned, (own, thrift)) {
+        Ok(false) => Ok(scanned),
+        Ok(true) => {
+            let left = log::scan(path)?;
+            tracing::info!(events = scanned.events, left = left.events, "what nobody needs any more is forgotten");
+            Ok(left)
+        }
+        Err(error) => {
+            tracing::warn!(path = %path.display(), %error, "the events cannot be shortened now");
+            Ok(scanned)
+        }
     }
 }
 
@@ -117,11 +151,7 @@ impl Keeper {
                 Some(News::Until(_)) => true,
                 Some(News::Undone { from }) => {
                     tracing::warn!(from, "what a reorganisation has undone is taken back");
-                    let taken = self.insist(|keeper| {
-                        let mut kept = log::read(&keeper.path)?;
-                        kept.take_back(from);
-                        log::write(&keeper.path, &kept).map(|_| ())
-                    });
+                    let taken = self.insist(|keeper| log::take_back(&keeper.path, from));
                     if taken.await {
                         *undone(&self.took_back) = Some(from);
                     }

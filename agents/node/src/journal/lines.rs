@@ -1,4 +1,4 @@
-//! Records that only grow: one JSON line each, synced before it counts.
+//! Records that only grow: one JSON line each, synced before it counts. The first line tells the version.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Journal, JournalError, sync_folder};
+use super::{Journal, JournalError, sync_folder, version};
 
 /// A file of records, one JSON line each. A line torn by a kill is cut off when the file is opened.
 #[derive(Debug)]
@@ -44,10 +44,11 @@ impl Journal {
         self.folder.join(format!("{name}.jsonl"))
     }
 
-    /// Opens (and creates) a file of lines, and reads it.
+    /// Opens (and creates) a file of lines, and reads it. One of before gets its first line.
     ///
     /// # Errors
-    /// [`JournalError::Format`] if a line other than a torn last one is not of this version.
+    /// [`JournalError::Format`] if a line other than a torn last one is damaged, [`JournalError::Newer`] if the file is
+    /// of a newer version.
     pub fn open_lines<T: Serialize + DeserializeOwned>(&self, name: &str) -> Result<(Lines<T>, Vec<T>), JournalError> {
         let path = self.lines_path(name);
         let fail = |source| JournalError::Io { path: path.clone(), source };
@@ -57,9 +58,15 @@ impl Journal {
             Err(source) => return Err(fail(source)),
         };
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end.saturating_add(1));
-        let lines = text.get(..whole).unwrap_or_default().split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let text = text.get(..whole).unwrap_or_default();
+        let first = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let has_heading = version::is_heading(&path, first)?;
+        let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).skip(has_heading.into());
         let records = lines.map(|line| serde_json::from_slice(line)).collect::<Result<Vec<T>, _>>();
         let records = records.map_err(|e| JournalError::Format { path: path.clone(), reason: e.to_string() })?;
+        if !has_heading {
+            return Ok((self.replace_lines(name, &records)?, records));
+        }
         let file = OpenOptions::new().create(true).append(true).open(&path).map_err(fail)?;
         let length = whole as u64;
         file.set_len(length).map_err(fail)?;
@@ -78,7 +85,7 @@ impl Journal {
     ) -> Result<Lines<T>, JournalError> {
         let path = self.lines_path(name);
         let fail = |source| JournalError::Io { path: path.clone(), source };
-        let mut text = Vec::new();
+        let mut text = version::heading();
         for record in records {
             serde_json::to_writer(&mut text, record)
                 .map_err(|e| JournalError::Format { path: path.clone(), reason: e.to_string() })?;
@@ -172,8 +179,18 @@ mod tests {
         let (mut lines, records) = journal.open_lines::<u32>("a").unwrap();
         assert_eq!(records, [1, 2]);
         lines.append(&4).unwrap();
-        assert_eq!(fs::read_to_string(folder.path().join("a.jsonl")).unwrap(), "1\n2\n4\n");
+        assert_eq!(fs::read_to_string(folder.path().join("a.jsonl")).unwrap(), "{\"version\":1}\n1\n2\n4\n");
         fs::write(folder.path().join("a.jsonl"), "1\nx\n3\n").unwrap();
         assert!(journal.open_lines::<u32>("a").unwrap_err().to_string().contains("a.jsonl"));
+    }
+
+    #[test]
+    fn lines_of_a_newer_version_are_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::open(folder.path()).unwrap();
+        let newer = "{\"version\":2}\n{\"what\":\"else\"}\n";
+        fs::write(folder.path().join("a.jsonl"), newer).unwrap();
+        assert!(matches!(journal.open_lines::<u32>("a").unwrap_err(), JournalError::Newer { version: 2, .. }));
+        assert_eq!(fs::read_to_string(folder.path().join("a.jsonl")).unwrap(), newer);
     }
 }

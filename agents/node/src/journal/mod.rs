@@ -1,7 +1,8 @@
 //! Files that survive a kill at any moment: written aside, synced, then renamed over the old one; or grown line by
-//! line ([`lines`]).
+//! line ([`lines`]). Each tells the version of its form.
 
 pub mod lines;
+mod version;
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -31,6 +32,18 @@ pub enum JournalError {
         path: PathBuf,
         /// What is wrong.
         reason: String,
+    },
+    /// A newer version has written the file.
+    #[error(
+        "a newer version of Tensorlink has written {path} (form {version}, this one reads {known}); start that version, or name another folder by --data-dir. Nothing was changed"
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Version of its form.
+        version: u32,
+        /// The newest that is read.
+        known: u32,
     },
 }
 
@@ -62,8 +75,8 @@ impl Journal {
     pub fn write<T: Serialize>(&self, name: &str, record: &T) -> Result<(), JournalError> {
         let path = self.path(name);
         let fail = |source| JournalError::Io { path: path.clone(), source };
-        let text = serde_json::to_vec_pretty(record)
-            .map_err(|e| JournalError::Format { path: path.clone(), reason: e.to_string() })?;
+        let text =
+            version::write(record).map_err(|e| JournalError::Format { path: path.clone(), reason: e.to_string() })?;
         let aside = path.with_extension("tmp");
         let mut file = File::create(&aside).map_err(fail)?;
         file.write_all(&text).and_then(|()| file.sync_all()).map_err(fail)?;
@@ -74,7 +87,7 @@ impl Journal {
     /// Reads a record, if there is one.
     ///
     /// # Errors
-    /// [`JournalError::Format`] if it is not of this version.
+    /// [`JournalError::Format`] if it is damaged, [`JournalError::Newer`] if it is of a newer version.
     pub fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, JournalError> {
         let path = self.path(name);
         let text = match fs::read(&path) {
@@ -82,7 +95,7 @@ impl Journal {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(JournalError::Io { path, source }),
         };
-        serde_json::from_slice(&text).map(Some).map_err(|e| JournalError::Format { path, reason: e.to_string() })
+        version::read(&path, &text).map(Some)
     }
 
     /// Names of all records, sorted.
@@ -148,5 +161,22 @@ mod tests {
         fs::write(folder.path().join("a.json"), "{\"half\":").unwrap();
         let error = journal.read::<u32>("a").unwrap_err();
         assert!(error.to_string().contains("a.json"), "{error}");
+    }
+
+    #[test]
+    fn records_of_before_are_read_and_those_of_a_newer_version_are_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::open(folder.path()).unwrap();
+        let path = folder.path().join("a.json");
+        fs::write(&path, "[7, 340282366920938463463374607431768211455]").unwrap();
+        assert_eq!(journal.read::<(u8, u128)>("a").unwrap(), Some((7, u128::MAX)));
+        journal.write("a", &(8u8, u128::MAX)).unwrap();
+        assert_eq!(journal.read::<(u8, u128)>("a").unwrap(), Some((8, u128::MAX)));
+        assert!(fs::read_to_string(&path).unwrap().contains("\"version\": 1"));
+        let newer = r#"{"version": 2, "record": {"what": "else"}}"#;
+        fs::write(&path, newer).unwrap();
+        let error = journal.read::<(u8, u128)>("a").unwrap_err().to_string();
+        assert!(error.contains("newer version") && error.contains("--data-dir"), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), newer);
     }
 }

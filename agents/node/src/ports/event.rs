@@ -179,6 +179,36 @@ pub enum Event {
 }
 
 impl Event {
+    /// The job that this names.
+    pub fn job(&self) -> Option<JobId> {
+        match self {
+            Self::JobPosted { job, .. }
+            | Self::JobAccepted { job, .. }
+            | Self::JobStarted { job, .. }
+            | Self::JobClosing { job, .. }
+            | Self::JobSettled { job, .. }
+            | Self::ReplicasDiffer { job, .. }
+            | Self::AuditRevealed { job, .. } => Some(*job),
+            Self::Paid { lane, .. }
+            | Self::Convicted { lane, .. }
+            | Self::ClaimSealed { lane, .. }
+            | Self::ClaimsFinalized { lane, .. }
+            | Self::ClaimsVoided { lane, .. }
+            | Self::VoucherRedeemed { lane, .. } => Some(lane.job),
+            Self::ClaimCommitted { claim, .. } | Self::ChallengeOpened { claim, .. } => Some(JobId(claim.job)),
+            Self::Demanded { demand, .. } => Some(JobId(demand.job)),
+            Self::Challenge { .. }
+            | Self::AttestationGiven { .. }
+            | Self::DemandEnded { .. }
+            | Self::AuditorAccused { .. }
+            | Self::AuditorPenalised { .. }
+            | Self::Staked { .. }
+            | Self::UnstakeRequested { .. }
+            | Self::StakeWithdrawn { .. }
+            | Self::Slashed { .. } => None,
+        }
+    }
+
     /// The training job about whose claims this tells, or that it closes.
     pub fn job_of_claims(&self) -> Option<JobId> {
         match self {

@@ -2,6 +2,7 @@
 
 mod budget;
 mod custody;
+mod forgetting;
 mod games;
 mod history;
 mod pipeline;

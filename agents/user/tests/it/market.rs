@@ -43,12 +43,12 @@ impl World {
         net.publish(WORKERS, encode("advert", &advert).unwrap()).await.unwrap();
     }
 
-    /// Tells events of the chain, until the user has heard them.
+    /// Tells events of the chain, until the user has heard them: a slash of nobody, which it remembers, is the last.
     async fn tell(&self, events: Vec<Event>) {
         let mut heard = self.user.events();
-        let after = heard.borrow().len() + events.len();
-        self.chain.with(|ledger| events.into_iter().for_each(|event| ledger.tell(event)));
-        heard.wait_for(|events| events.len() == after).await.unwrap();
+        let last = slashed(Address::ZERO, heard.borrow().len() as u64);
+        self.chain.with(|ledger| events.into_iter().chain([last.clone()]).for_each(|event| ledger.tell(event)));
+        heard.wait_for(|events| events.last().is_some_and(|at| at.event == last)).await.unwrap();
     }
 
     /// Workers to be hired, without waiting for more.
@@ -74,6 +74,11 @@ fn staked(account: Address) -> Event {
     Event::Staked { account, role: Role::Worker, amount: U256::from(10) }
 }
 
+fn slashed(account: Address, amount: u64) -> Event {
+    let part = U256::ZERO;
+    Event::Slashed { account, amount: U256::from(amount), bounty: part, harm: part, burned: part }
+}
+
 #[tokio::test]
 async fn what_was_advertised_without_stake_does_not_count_once_there_is_stake() {
     let world = World::new().await;
@@ -95,8 +100,6 @@ async fn what_a_worker_advertised_is_forgotten_with_its_stake() {
     world.tell(vec![staked(worker)]).await;
     world.advertise(worker).await;
     world.found_eventually(1).await;
-    let (amount, part) = (U256::from(10), U256::ZERO);
-    let lost = Event::Slashed { account: worker, amount, bounty: part, harm: part, burned: part };
-    world.tell(vec![lost, staked(worker)]).await;
+    world.tell(vec![slashed(worker, 10), staked(worker)]).await;
     assert_eq!(world.found().await, 0);
 }

@@ -1,5 +1,5 @@
-//! The first line of the file of events: which version of its form it has, and how often something was taken back.
-//! Files of before have none.
+//! The first line of the file of events: which version of its form it has, how often something was taken back, and up
+//! to where something was forgotten. Files of before have none.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -13,12 +13,21 @@ const VERSION: u32 = 1;
 const BEGINS: &str = "{\"events\":";
 
 /// The line.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(in super::super) struct Heading {
     /// Version of the file's form.
-    events: u32,
+    pub(super) events: u32,
     /// How often something was taken back.
     pub(super) undone: u64,
+    /// The last block of which events were forgotten, if any were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) forgotten: Option<u64>,
+}
+
+impl Default for Heading {
+    fn default() -> Self {
+        Self { events: VERSION, undone: 0, forgotten: None }
+    }
 }
 
 /// What a line of any version has.
@@ -28,24 +37,20 @@ struct AnyVersion {
 }
 
 impl Heading {
-    pub(super) const fn new(undone: u64) -> Self {
-        Self { events: VERSION, undone }
-    }
-
-    pub(super) fn begins(line: &str) -> bool {
-        line.starts_with(BEGINS)
+    pub(super) fn begins(line: &[u8]) -> bool {
+        line.starts_with(BEGINS.as_bytes())
     }
 
     /// Reads a line that begins as one.
     ///
     /// # Errors
     /// If it is of a newer version, or damaged.
-    pub(super) fn read(line: &str) -> io::Result<Self> {
+    pub(super) fn read(line: &[u8]) -> io::Result<Self> {
         let damaged = |error: serde_json::Error| {
             let what = format!("its first line is damaged ({error}); move the file away to read the chain anew");
             io::Error::new(io::ErrorKind::InvalidData, what)
         };
-        let AnyVersion { events } = serde_json::from_str(line).map_err(damaged)?;
+        let AnyVersion { events } = serde_json::from_slice(line).map_err(damaged)?;
         if events > VERSION {
             let what = format!(
                 "a newer version of Tensorlink has written it (form {events}, this one reads {VERSION}); start that \
@@ -53,7 +58,7 @@ impl Heading {
             );
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
-        serde_json::from_str(line).map_err(damaged)
+        serde_json::from_slice(line).map_err(damaged)
     }
 
     /// Its line.
@@ -74,7 +79,7 @@ pub(in super::super) fn times_undone(path: &Path) -> io::Result<u64> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         Err(error) => return Err(error),
     };
-    let mut line = String::new();
-    BufReader::new(file).read_line(&mut line)?;
+    let mut line = Vec::new();
+    BufReader::new(file).read_until(b'\n', &mut line)?;
     if Heading::begins(&line) { Ok(Heading::read(&line)?.undone) } else { Ok(0) }
 }
