@@ -39,18 +39,26 @@ pub enum Makes {
 /// A text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Input {
-    /// As a person writes it. The model's tokenizer adds what the model expects around it, its default prompt among
-    /// that.
+    /// As a person writes it. The model's tokenizer adds what the model expects around it.
     Text(String),
-    /// The same after another prompt of the model's.
-    Prompted {
-        /// The name of the prompt.
-        prompt: String,
-        /// The text.
-        text: String,
-    },
     /// Token ids, taken as they are: nothing is added.
     Tokens(Vec<u32>),
+}
+
+/// Texts of which vectors are wanted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Texts {
+    /// The texts.
+    pub inputs: Vec<Input>,
+    /// The name of the model's prompt that stands before each text, but for token ids; the default one if none is
+    /// named.
+    pub prompt: Option<String>,
+}
+
+impl From<Vec<Input>> for Texts {
+    fn from(inputs: Vec<Input>) -> Self {
+        Self { inputs, prompt: None }
+    }
 }
 
 /// What a model makes of a text.
@@ -215,8 +223,8 @@ pub trait Backend: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`BackendError`].
-    async fn embed(&self, model: &str, inputs: Vec<Input>) -> Result<Embedded, BackendError> {
-        let _ = inputs;
+    async fn embed(&self, model: &str, texts: Texts) -> Result<Embedded, BackendError> {
+        let _ = texts;
         Err(BackendError::OtherKind(model.to_owned()))
     }
 

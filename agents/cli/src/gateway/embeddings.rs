@@ -12,7 +12,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use super::backend::{Embedded, Embedding, Input, Makes};
+use super::backend::{Embedded, Embedding, Input, Makes, Texts};
 use super::error::ApiError;
 use super::guard::Work;
 use super::input::Inputs;
@@ -81,12 +81,13 @@ pub(super) async fn create(State(gateway): State<Arc<Gateway>>, request: Request
         return Err(ApiError::invalid(message).at("dimensions"));
     }
     let id = model.id.clone();
-    let texts = wanted.input.0.len();
-    let inputs = match wanted.prompt_name {
-        Some(prompt) => prompted(&prompt, wanted.input.0)?,
-        None => wanted.input.0,
-    };
-    let embed = gateway.backend.embed(&id, inputs);
+    let asked = Texts { inputs: wanted.input.0, prompt: wanted.prompt_name };
+    if asked.prompt.is_some() && asked.inputs.iter().any(|input| matches!(input, Input::Tokens(_))) {
+        let message = "prompt_name is for texts: token ids are taken as they are, leave it out.";
+        return Err(ApiError::invalid(message).at("prompt_name"));
+    }
+    let texts = asked.inputs.len();
+    let embed = gateway.backend.embed(&id, asked);
     let Embedded { embeddings, receipt } = match tokio::time::timeout_at(deadline.into(), embed).await {
         Err(_) => return Err(ApiError::timeout(gateway.limits.time)),
         Ok(Err(error)) => return Err(gateway.refusal(&id, &error, "input")),
@@ -100,18 +101,6 @@ pub(super) async fn create(State(gateway): State<Arc<Gateway>>, request: Request
     response.extensions_mut().insert(Work { texts, tokens });
     receipts::name(&mut response, receipt);
     Ok(response)
-}
-
-/// Every text after a prompt.
-fn prompted(prompt: &str, inputs: Vec<Input>) -> Result<Vec<Input>, ApiError> {
-    let one = |input| match input {
-        Input::Text(text) | Input::Prompted { text, .. } => Ok(Input::Prompted { prompt: prompt.to_owned(), text }),
-        Input::Tokens(_) => {
-            let message = "prompt_name is for texts: token ids are taken as they are, leave it out.";
-            Err(ApiError::invalid(message).at("prompt_name"))
-        }
-    };
-    inputs.into_iter().map(one).collect()
 }
 
 fn answer(model: String, embeddings: Vec<Embedding>, encoding: Encoding, tokens: u64) -> Response {

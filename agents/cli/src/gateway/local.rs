@@ -9,7 +9,7 @@ use thiserror::Error;
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::sync::oneshot;
 
-use super::backend::{Backend, BackendError, Embedded, Embedding, Generated, Input, Makes, Model};
+use super::backend::{Backend, BackendError, Embedded, Embedding, Generated, Input, Makes, Model, Texts};
 use super::generation::Ask;
 use super::generation::batch::{Batch, Capacity};
 use super::generation::decoder::Decoder;
@@ -72,7 +72,7 @@ pub enum StartError {
 
 /// A request on its way to a model's thread. Its client is gone when `reply` is closed.
 struct Job {
-    inputs: Vec<Input>,
+    texts: Texts,
     reply: oneshot::Sender<Result<Embedded, BackendError>>,
 }
 
@@ -123,8 +123,8 @@ impl Local {
         let (sender, mut jobs) = mpsc::channel::<Job>(queue.max(1));
         let served = model.clone();
         let work = move || {
-            while let Some(Job { inputs, reply }) = jobs.blocking_recv() {
-                if let Some(result) = compute(&served, &embedder, inputs, &reply) {
+            while let Some(Job { texts, reply }) = jobs.blocking_recv() {
+                if let Some(result) = compute(&served, &embedder, texts, &reply) {
                     // The client may have left meanwhile.
                     let _ = reply.send(result);
                 }
@@ -191,10 +191,10 @@ impl Backend for Local {
         !self.queues.iter().any(Queue::is_closed)
     }
 
-    async fn embed(&self, model: &str, inputs: Vec<Input>) -> Result<Embedded, BackendError> {
+    async fn embed(&self, model: &str, texts: Texts) -> Result<Embedded, BackendError> {
         let Queue::Vectors(queue) = self.queue(model)? else { return Err(BackendError::OtherKind(model.to_owned())) };
         let (reply, answer) = oneshot::channel();
-        queue.try_send(Job { inputs, reply }).map_err(|refused| match refused {
+        queue.try_send(Job { texts, reply }).map_err(|refused| match refused {
             TrySendError::Full(_) => BackendError::Busy { retry_after: RETRY_AFTER },
             TrySendError::Closed(_) => BackendError::Stopped,
         })?;
@@ -217,7 +217,7 @@ impl Backend for Local {
 fn compute<E: Embedder>(
     model: &Model,
     embedder: &E,
-    inputs: Vec<Input>,
+    Texts { inputs, prompt }: Texts,
     reply: &oneshot::Sender<Result<Embedded, BackendError>>,
 ) -> Option<Result<Embedded, BackendError>> {
     let mut texts = Vec::with_capacity(inputs.len());
@@ -225,7 +225,7 @@ fn compute<E: Embedder>(
         if reply.is_closed() {
             return None;
         }
-        match ids(model, |text, prompt| embedder.tokenize(text, prompt), (index, input)) {
+        match ids(model, |text| embedder.tokenize(text, prompt.as_deref()), (index, input)) {
             Ok(ids) => texts.push(ids),
             Err(error) => return Some(Err(error)),
         }
@@ -246,13 +246,12 @@ fn compute<E: Embedder>(
 /// The token ids of a text, all of them the model's.
 pub(super) fn ids(
     model: &Model,
-    tokenize: impl Fn(&str, Option<&str>) -> Result<Vec<u32>, TokenizeError>,
+    tokenize: impl Fn(&str) -> Result<Vec<u32>, TokenizeError>,
     (index, input): (usize, Input),
 ) -> Result<Vec<u32>, BackendError> {
     let ids = match input {
         Input::Tokens(ids) => Ok(ids),
-        Input::Text(text) => tokenize(&text, None),
-        Input::Prompted { prompt, text } => tokenize(&text, Some(&prompt)),
+        Input::Text(text) => tokenize(&text),
     };
     known(model, index, ids)
 }

@@ -30,8 +30,8 @@ impl Balance {
     /// Waits for further events and takes them in.
     pub(super) async fn go_on(&mut self) -> Result<()> {
         self.events.changed().await.context("the node does not follow the chain any more; its log says why")?;
-        let events = self.events.borrow_and_update().clone();
-        self.take_in(&events);
+        let events = self.events.clone();
+        self.take_in(&events.borrow());
         Ok(())
     }
 

@@ -64,8 +64,8 @@ impl Silence {
     /// Looks at what came since, and says what changed.
     pub(super) fn look(&mut self, view: &JobView, user: &User, json: bool) -> Result<()> {
         let now = when::now();
-        let events = self.events.borrow_and_update().clone();
-        self.take_in(&events, now);
+        let events = self.events.clone();
+        self.take_in(&events.borrow(), now);
         for change in self.changes(view, |worker| user.last_message(worker), now) {
             if json {
                 output::print(true, &change, String::new)?;

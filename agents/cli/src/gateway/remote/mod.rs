@@ -13,7 +13,7 @@ use tensorlink_user::serving::{Pipeline, Receipts, TextError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::task::TaskTracker;
 
-use super::backend::{Backend, BackendError, Embedded, Embedding, Generated, Input, Model, ReceiptError, ReceiptId};
+use super::backend::{Backend, BackendError, Embedded, Embedding, Generated, Model, ReceiptError, ReceiptId, Texts};
 use super::generation::language::Language;
 use super::generation::sequence::{Task, tasks};
 use super::generation::stages::drive;
@@ -104,10 +104,11 @@ impl Remote {
     }
 
     /// Token ids of all texts; one bad text refuses them all.
-    async fn ids(&self, tokenize: &Tokenize, inputs: Vec<Input>) -> Result<Vec<Vec<u32>>, BackendError> {
+    async fn ids(&self, tokenize: &Tokenize, texts: Texts) -> Result<Vec<Vec<u32>>, BackendError> {
         let [model] = self.model.clone();
-        let tokenize = Arc::clone(tokenize);
-        let all = move || inputs.into_iter().enumerate().map(|input| ids(&model, &*tokenize, input)).collect();
+        let (tokenize, Texts { inputs, prompt }) = (Arc::clone(tokenize), texts);
+        let tokenize = move |text: &str| tokenize(text, prompt.as_deref());
+        let all = move || inputs.into_iter().enumerate().map(|input| ids(&model, &tokenize, input)).collect();
         match tokio::task::spawn_blocking(all).await {
             Ok(ids) => ids,
             Err(error) => Err(BackendError::Failed(format!("tokenizer: {error}"))),
@@ -153,14 +154,14 @@ impl Backend for Remote {
         self.pipeline.alive()
     }
 
-    async fn embed(&self, model: &str, inputs: Vec<Input>) -> Result<Embedded, BackendError> {
+    async fn embed(&self, model: &str, texts: Texts) -> Result<Embedded, BackendError> {
         let [served] = &self.model;
         if served.id != model {
             return Err(BackendError::UnknownModel(model.to_owned()));
         }
         let Words::Vectors(tokenize) = &self.words else { return Err(BackendError::OtherKind(model.to_owned())) };
         let _place = self.place()?;
-        let texts = self.ids(tokenize, inputs).await?;
+        let texts = self.ids(tokenize, texts).await?;
         let (numbers, receipt) = self.reserve(texts.len())?;
         let computed = iter(numbers.zip(texts)).map(|(number, ids)| self.text(number, ids));
         let embeddings: Vec<Embedding> = computed.buffered(AT_ONCE).try_collect().await?;

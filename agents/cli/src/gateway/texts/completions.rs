@@ -89,8 +89,7 @@ pub(in crate::gateway) async fn create(
     let mut options = Fields { temperature, top_p, top_k, seed, stop, stream, stream_options }.check()?;
     let most = max_tokens.map_or(Ok(DEFAULT_LENGTH), |tokens| most("max_tokens", tokens))?;
     let begins = |input| match input {
-        // Prompts by name are for vectors, and are not read here.
-        Input::Text(text) | Input::Prompted { text, .. } => Prompt::Text(text),
+        Input::Text(text) => Prompt::Text(text),
         Input::Tokens(ids) => Prompt::Tokens(ids),
     };
     let prompts = prompt.0.into_iter().map(begins).collect();

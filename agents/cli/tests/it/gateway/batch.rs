@@ -115,7 +115,7 @@ async fn one_bad_prompt_refuses_them_all_before_any_is_begun() {
     assert!(gate.reached().is_empty());
     assert_eq!(local.generate(MODEL, ask(&["a"])).await.unwrap_err(), BackendError::OtherKind(MODEL.into()));
     assert_eq!(local.generate("other", ask(&["a"])).await.unwrap_err(), BackendError::UnknownModel("other".into()));
-    assert_eq!(local.embed(SPEAKER, vec![]).await.unwrap_err(), BackendError::OtherKind(SPEAKER.into()));
+    assert_eq!(local.embed(SPEAKER, vec![].into()).await.unwrap_err(), BackendError::OtherKind(SPEAKER.into()));
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use serde_json::json;
-use tensorlink::gateway::backend::{Backend, BackendError, Embedded, Input, Model};
+use tensorlink::gateway::backend::{Backend, BackendError, Embedded, Model, Texts};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::Notify;
 
@@ -38,7 +38,7 @@ impl Backend for Endless {
         true
     }
 
-    async fn embed(&self, _: &str, _: Vec<Input>) -> Result<Embedded, BackendError> {
+    async fn embed(&self, _: &str, _: Texts) -> Result<Embedded, BackendError> {
         let _told = Told(self.dropped.clone());
         self.asked.notify_one();
         std::future::pending().await

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tensorlink::gateway::backend::{Backend, BackendError, Input};
+use tensorlink::gateway::backend::{Backend, BackendError, Input, Texts};
 use tensorlink::gateway::local::{Local, StartError};
 
 use crate::gateway::support::{Door, MODEL, Words, backend, model, token, until};
 
-fn text(text: &str) -> Vec<Input> {
-    vec![Input::Text(text.to_owned())]
+fn text(text: &str) -> Texts {
+    vec![Input::Text(text.to_owned())].into()
 }
 
 #[tokio::test]
@@ -40,7 +40,7 @@ async fn the_rest_of_a_request_is_not_computed_either() {
     let texts = ["one", "two", "three"].map(|text| Input::Text(text.to_owned())).to_vec();
     let asked = tokio::spawn({
         let local = local.clone();
-        async move { local.embed(MODEL, texts).await }
+        async move { local.embed(MODEL, texts.into()).await }
     });
     until(|| door.reached().len() == 1).await;
     asked.abort();
@@ -56,7 +56,7 @@ async fn one_bad_text_refuses_all_before_any_is_computed() {
     let local = backend(Words { door: Some(door.clone()) }, 4);
     let inputs = vec![Input::Tokens(vec![1]), Input::Tokens(vec![1; 17])];
     let expected = BackendError::TooLong { index: 1, tokens: 17, context: 16 };
-    assert_eq!(local.embed(MODEL, inputs).await, Err(expected));
+    assert_eq!(local.embed(MODEL, inputs.into()).await, Err(expected));
     assert!(door.reached().is_empty());
     assert_eq!(local.embed("other", text("a")).await, Err(BackendError::UnknownModel("other".into())));
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tensorlink::gateway::backend::{Backend, BackendError, Embedded, Embedding, Input, Model, ReceiptError, ReceiptId};
+use tensorlink::gateway::backend::{Backend, BackendError, Embedded, Embedding, Model, ReceiptError, ReceiptId, Texts};
 
 use crate::gateway::support::{MODEL, Server, limits, model, refused, start, words};
 
@@ -23,7 +23,7 @@ impl Backend for Signing {
         true
     }
 
-    async fn embed(&self, _: &str, inputs: Vec<Input>) -> Result<Embedded, BackendError> {
+    async fn embed(&self, _: &str, Texts { inputs, .. }: Texts) -> Result<Embedded, BackendError> {
         let embeddings = vec![Embedding { vector: vec![0.5; 8], tokens: 2 }; inputs.len()];
         let last = 16 + u32::try_from(inputs.len()).unwrap();
         Ok(Embedded { embeddings, receipt: Some(ReceiptId { job: 3, first: 17, last }) })

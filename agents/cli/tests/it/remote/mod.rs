@@ -226,7 +226,7 @@ async fn what_a_decoder_does_not_do_is_refused_before_any_worker_is_asked() {
     let unknown = ask(vec![Prompt::Tokens(vec![20])]);
     assert!(matches!(world.remote.generate(MODEL, unknown).await, Err(BackendError::UnknownToken { .. })));
     assert!(matches!(world.remote.generate("other", ask(vec![])).await, Err(BackendError::UnknownModel(_))));
-    assert!(matches!(world.remote.embed(MODEL, vec![]).await, Err(BackendError::OtherKind(_))));
+    assert!(matches!(world.remote.embed(MODEL, vec![].into()).await, Err(BackendError::OtherKind(_))));
     assert!(world.workers.iter().all(|worker| worker.with(|inner| inner.advances.is_empty())));
     world.remote.close().await;
     let late = world.remote.generate(MODEL, ask(vec![Prompt::Tokens(PROMPT.into())])).await.unwrap();
