@@ -189,7 +189,7 @@ pub enum WorkerCommand {
 
 #[derive(Args, Debug, Default)]
 pub struct WorkerArgs {
-    /// Memory for shards, e.g. 8GiB [default: half of what is free].
+    /// Memory for all lanes together, e.g. 8GiB [default: half of what is free].
     #[arg(long, env = "TENSORLINK_MEMORY", value_name = "SIZE")]
     pub memory: Option<String>,
     /// Asking price in SNO per billion multiply-adds [default: 0.000001].

@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use tensorlink_chain::AlloyChain;
 use tensorlink_graph::EngineError;
 use tensorlink_net::{Libp2pNet, NetConfig};
+use tensorlink_node::budget::Budget;
 use tensorlink_node::history::Remembered;
 use tensorlink_node::ports::{Chain, Net, Owner, Store, StoreError, SystemClock};
 use tensorlink_node::retry::{Failure, Policy, retry};
@@ -232,14 +233,14 @@ impl Node {
         peers.is_empty().then(|| peers::unreached(&config.bootstrap))
     }
 
-    /// What audits on this node's adapters, with engines that `make` makes: `memory` bytes each, `turns` at once.
+    /// What audits on this node's adapters, with engines that `make` makes: of this `memory`, `turns` at once.
     ///
     /// # Errors
     /// When the chain or the disk fails.
     pub async fn auditor<E>(
         &self,
         make: impl Fn() -> Result<E, EngineError> + Send + Sync + 'static,
-        memory: u64,
+        memory: Arc<Budget>,
         turns: usize,
     ) -> Result<Auditor<E>> {
         let answers = Answers::open(self.ports.journal.clone(), self.ports.chain.parameters().await?)?;

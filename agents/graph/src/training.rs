@@ -23,6 +23,13 @@ use crate::transformer::{Architecture, Output, Parameter, Weights, WeightsError,
 /// Sequences of a step of calibration of a language model.
 const TRIAL_SEQUENCES: u32 = 2;
 
+/// How many times what a stage holds a worker needs, at most: beside the step there are the state on its way to the
+/// disk, and the repetition of an interval for an auditor.
+pub const COPIES: u64 = 4;
+
+/// Bytes of the tables of functions in a stage, at most, whatever its size.
+const TABLES: u64 = 64 << 10;
+
 /// A part of a model that is not cut any further.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Layer {
@@ -198,8 +205,13 @@ impl Training {
         Ok(Self { shares, ..self })
     }
 
+    /// Shares of a step's sequences.
+    pub const fn shares(&self) -> u16 {
+        self.shares
+    }
+
     /// Cuts the layers of each share for workers of these memories (bytes), which stand in line share after share: one
-    /// range for each stage of a share.
+    /// range for each stage of a share. A worker takes up to [`COPIES`] times what the stage itself holds.
     ///
     /// # Errors
     /// [`PartitionError`].
@@ -210,7 +222,10 @@ impl Training {
             return Err(PartitionError::Shares { stages: memories.len(), shares });
         }
         // All shares are cut alike: the least memory at a place counts.
-        let least = |part| memories.iter().skip(part).step_by(stages).copied().min().unwrap_or_default();
+        let least = |part| {
+            let least = memories.iter().skip(part).step_by(stages).min();
+            least.map_or(0, |memory| memory.saturating_sub(TABLES))
+        };
         let bytes: Vec<u64> = match &self.language {
             Some((architecture, recipe, _)) if shares > 1 => {
                 // A share of one stage has its sequences one after another, and keeps one at a time.
@@ -220,6 +235,7 @@ impl Training {
             }
             _ => self.layers.iter().map(|layer| layer.bytes).collect(),
         };
+        let bytes: Vec<u64> = bytes.into_iter().map(|bytes| bytes.saturating_mul(COPIES)).collect();
         partition::partition(&bytes, &(0..stages).map(least).collect::<Vec<_>>())
     }
 

@@ -15,6 +15,7 @@ use thiserror::Error;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
+use crate::budget::Budget;
 use crate::files::{self, FileError};
 use crate::finality::Finality;
 use crate::interval::state_root_of;
@@ -92,13 +93,13 @@ pub enum KeepError {
     /// It is not the claim's.
     #[error("the state is not the one that the claim ends in")]
     OtherState,
-    /// It is more than we lend.
-    #[error("the state has {needed} bytes, this node lends {limit}")]
+    /// It is more than we can check now.
+    #[error("to check the state takes {needed} bytes of memory, this node has {left} left")]
     Memory {
         /// Bytes needed.
         needed: u64,
-        /// Bytes lent.
-        limit: u64,
+        /// Bytes that nothing else needs.
+        left: u64,
     },
     /// The chain could not be asked.
     #[error(transparent)]
@@ -149,8 +150,7 @@ pub struct Asked {
 /// The states that this node keeps for others; on disk before anybody is told.
 pub struct Keeper {
     ports: Ports,
-    /// Bytes lent to one state.
-    memory: u64,
+    memory: Arc<Budget>,
     places: Semaphore,
     holdings: Mutex<Vec<Holding>>,
     programs: Mutex<HashMap<(JobId, u16), Arc<Program>>>,
@@ -158,11 +158,11 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Takes up what is on disk.
+    /// Takes up what is on disk. States are checked in this memory.
     ///
     /// # Errors
     /// [`JournalError`] if it cannot be read.
-    pub fn open(ports: Ports, memory: u64) -> Result<Self, JournalError> {
+    pub fn open(ports: Ports, memory: Arc<Budget>) -> Result<Self, JournalError> {
         let holdings = Mutex::new(ports.journal.read(FILE)?.unwrap_or_default());
         let (places, programs, finality) = (Semaphore::new(PLACES), Mutex::default(), Finality::default());
         Ok(Self { ports, memory, places, holdings, programs, finality })
@@ -280,14 +280,15 @@ impl Keeper {
     /// with files that are not.
     async fn fetch(&self, asked: &Asked, worker: Address) -> Result<(), KeepError> {
         let program = self.program(asked.claim.lane(), asked.manifest, worker).await?;
-        let needed = files::file_len(program.state.iter().map(|slot| &slot.ty));
-        if needed > self.memory {
-            return Err(KeepError::Memory { needed, limit: self.memory });
-        }
+        let length = files::file_len(program.state.iter().map(|slot| &slot.ty));
+        // The file, and its tensors.
+        let needed = length.saturating_mul(2);
+        let memory = self.memory.take(needed).ok_or_else(|| KeepError::Memory { needed, left: self.memory.left() })?;
         let store = self.ports.store.of(Owner::Nobody);
         let was_here = store.has(&asked.state).await?;
-        let bytes = store.get(&asked.state, &[worker], needed).await?;
+        let bytes = store.get(&asked.state, &[worker], length).await?;
         let root = blocking(move || {
+            let _memory = memory;
             let tensors = files::split(&bytes, program.state.iter().map(|slot| &slot.ty))?;
             Ok::<_, FileError>(state_root_of(&tensors))
         });

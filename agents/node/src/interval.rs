@@ -236,10 +236,10 @@ impl<B: Boundaries> Logged<'_, B> {
     }
 }
 
-/// Bytes of the received tensors of `steps` steps.
+/// Bytes of the received tensors of `steps` steps. Saturates.
 pub fn inputs_len(program: &Program, steps: u32) -> u64 {
-    let step: u64 = program.from_previous.iter().chain(&program.from_next).map(TensorType::byte_len).sum();
-    step * u64::from(steps)
+    let received = program.from_previous.iter().chain(&program.from_next).map(TensorType::byte_len);
+    received.fold(0, u64::saturating_add).saturating_mul(steps.into())
 }
 
 /// The received tensors of an interval as boundaries: an auditor's stand-in for the neighbours. What is sent is

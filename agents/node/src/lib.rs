@@ -18,6 +18,7 @@
 //! | [`interval`], [`replay`] | the execution of an interval; its repetition |
 //! | [`pipeline`] | that of all stages together |
 //! | [`files`] | tensors in files |
+//! | [`footprint`], [`budget`], [`memory`] | memory: what a stage takes, what a node lends, how it is given back |
 //! | [`bounds`] | what a training may not exceed |
 //! | [`names`] | what the parts of a stage are called in its model |
 //!
@@ -41,9 +42,11 @@
 
 pub mod blocking;
 pub mod bounds;
+pub mod budget;
 pub mod custody;
 pub mod files;
 pub mod finality;
+pub mod footprint;
 pub mod games;
 pub mod history;
 pub mod identity;

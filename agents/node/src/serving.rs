@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use tensorlink_graph::check::{CheckedProgram, MAX_SLOTS, memory};
+use tensorlink_graph::check::{CheckedProgram, MAX_SLOTS};
 use tensorlink_graph::compile::StageInfo;
 use tensorlink_graph::transformer::{Architecture, Output, Plan, PlanError};
 use tensorlink_num::Tensor;
@@ -14,7 +14,8 @@ use tensorlink_types::{B256, TensorType, TypeError};
 
 use crate::blocking;
 use crate::bounds::Bounds;
-use crate::files::file_len;
+use crate::budget::{Hold, Room};
+use crate::footprint::Footprint;
 use crate::memory::give_back;
 use crate::ports::{Chain, Store};
 use crate::shard::{Shard, ShardError, ShardSource, expect_root};
@@ -42,6 +43,8 @@ pub struct ServingShard {
     pub programs: Arc<ProgramList>,
     /// Most tokens of a text: the job's steps per interval.
     pub longest: u32,
+    /// The memory that it takes, where nobody else holds that for it.
+    memory: Option<Arc<Hold>>,
     /// Types of what the stage receives and gives for a text of one token.
     received: TensorType,
     controls: Option<TensorType>,
@@ -73,11 +76,10 @@ impl ServingShard {
         let last = first.to_next.first().and_then(|index| first.operators.get(*index as usize));
         let given = last.map(|last| last.output.clone()).ok_or(PlanError::Unsupported("a stage that gives nothing"))?;
         let (plan, programs) = (Arc::new(plan), Arc::new(programs));
-        Ok(Self { plan, constants, programs, longest, received, controls, given })
+        Ok(Self { plan, constants, programs, longest, memory: None, received, controls, given })
     }
 
-    /// Fetches and checks a stage for texts of up to `longest` tokens. `memory` bounds its constants and, together with
-    /// them, every tensor of the longest text, because an audit holds them all at once.
+    /// Fetches and checks a stage for texts of up to `longest` tokens, once `room` has given what it needs.
     ///
     /// # Errors
     /// [`ShardError`]; only `Chain` and `Store` are worth a retry.
@@ -85,13 +87,13 @@ impl ServingShard {
         chain: &dyn Chain,
         store: &dyn Store,
         source: &ShardSource,
-        (longest, memory): (u32, u64),
+        (longest, room): (u32, &dyn Room),
     ) -> Result<Self, ShardError> {
         let get = async |cid, limit| store.get(&cid, &source.holders, limit).await;
         let manifest = Manifest::parse(&get(source.manifest, MAX_MANIFEST).await?)?;
         let files = manifest.serving(source.stage)?;
         let plan: Plan = decode("plan", &get(parse_cid(&files.plan)?, MAX_PLAN).await?)?;
-        check(&plan, longest, memory)?;
+        let memory = room.take(needs(&plan, longest)?).await?.map(Arc::new);
         if files.constants.len() != plan.constants().len() {
             let reason = format!("{} constants for {} slots", files.constants.len(), plan.constants().len());
             return Err(ManifestError::Malformed(reason).into());
@@ -115,7 +117,7 @@ impl ServingShard {
                 give_back();
             }
         }
-        shard.constants = constants.into();
+        (shard.constants, shard.memory) = (constants.into(), memory);
         Ok(shard)
     }
 
@@ -131,6 +133,7 @@ impl ServingShard {
             initial_state: [].into(),
             info: StageInfo::default(),
             bounds: Bounds::default(),
+            memory: self.memory.clone(),
         })
     }
 
@@ -158,8 +161,7 @@ impl ServingShard {
 
     /// Whether a text can go on token by token: keys and values of a decoder's tokens stay as they are.
     pub fn goes_on(&self) -> bool {
-        let Architecture { causal, output, .. } = *self.plan.architecture();
-        causal && matches!(output, Output::Logits { .. })
+        self.plan.goes_on()
     }
 
     /// Type of what the stage receives for a text from the previous stage, or of its token numbers.
@@ -224,17 +226,14 @@ fn commit(plan: &Plan, longest: u32) -> Result<(CheckedProgram, ProgramList), Sh
     Ok((first, ProgramList::new(roots?)))
 }
 
-/// What a stranger's plan must satisfy before anything of its size is done.
-fn check(plan: &Plan, longest: u32, limit: u64) -> Result<(), ShardError> {
+/// What a stage needs by a stranger's plan, checked before anything of its size is done.
+fn needs(plan: &Plan, longest: u32) -> Result<Footprint, ShardError> {
     let count = plan.constants().len() as u64;
     if count > MAX_SLOTS as u64 {
         let limit = MAX_SLOTS as u64;
         return Err(PlanError::from(tensorlink_graph::ProgramError::TooMany { what: "constants", count, limit }).into());
     }
-    let constants = file_len(plan.constants().iter().map(|slot| &slot.ty));
-    // Constants alone first: to emit a program is more work than to sum them up.
-    let needed = if constants > limit { constants } else { memory(&*plan.program(longest)?) };
-    if needed > limit { Err(ShardError::Memory { needed, limit }) } else { Ok(()) }
+    Ok(Footprint::serving(plan, longest)?)
 }
 
 /// The type of `tokens` rows of what one token has.

@@ -15,7 +15,9 @@ use tensorlink_types::{Address, B256, JobId, Program};
 use thiserror::Error;
 
 use crate::bounds::Bounds;
+use crate::budget::{Hold, Room};
 use crate::files::{FileError, file_len, split};
+use crate::footprint::Footprint;
 use crate::ports::{Chain, ChainError, Store, StoreError};
 use crate::wire::manifest::{MAX_MANIFEST, MAX_PROGRAM, Manifest, ManifestError, TrainingFiles, parse_cid};
 use crate::wire::{Malformed, decode};
@@ -33,6 +35,8 @@ pub struct Shard {
     pub info: StageInfo,
     /// What the job's training may not exceed, by its user's word.
     pub bounds: Bounds,
+    /// The memory that it takes, where nobody else holds that for it.
+    pub memory: Option<Arc<Hold>>,
 }
 
 /// Why a shard cannot be used.
@@ -87,11 +91,13 @@ pub enum ShardError {
         /// Root of what was fetched.
         actual: B256,
     },
-    /// The shard needs more memory than this node lends.
-    #[error("the shard needs {needed} bytes, this node lends {limit}")]
+    /// The shard needs more memory than this node has left.
+    #[error("the shard needs {needed} bytes of memory, this node has {left} left of the {limit} that it lends")]
     Memory {
         /// Bytes needed.
         needed: u64,
+        /// Bytes that nothing else needs.
+        left: u64,
         /// Bytes lent.
         limit: u64,
     },
@@ -111,7 +117,7 @@ pub struct ShardSource {
 }
 
 impl Shard {
-    /// Fetches and checks a shard of at most `memory` bytes.
+    /// Fetches and checks a shard, of a job with so many steps in an interval, once `room` has given what it needs.
     ///
     /// # Errors
     /// [`ShardError`]; only `Chain` and `Store` are worth a retry.
@@ -119,22 +125,19 @@ impl Shard {
         chain: &dyn Chain,
         store: &dyn Store,
         source: &ShardSource,
-        memory: u64,
+        (steps, room): (u32, &dyn Room),
     ) -> Result<Self, ShardError> {
         let files = Files { chain, store, source };
         let Named { names, program, bounds } = files.program().await?;
-        let needed = bytes(&program);
-        if needed > memory {
-            return Err(ShardError::Memory { needed, limit: memory });
-        }
+        let memory = room.take(Footprint::training(&program, steps)).await?.map(Arc::new);
         let initial_state = files.initial_state(&names, &program).await?;
         let mut constants = Vec::with_capacity(program.constants.len());
         for (slot, cid) in program.constants.iter().zip(&names.constants) {
             constants.push(files.constant(slot, cid).await?);
         }
         let info = decode("stage notes", &files.get(&names.notes, MAX_MANIFEST).await?)?;
-        let program = Arc::new(program);
-        Ok(Self { program, constants: constants.into(), initial_state: initial_state.into(), info, bounds })
+        let (program, constants, initial_state) = (Arc::new(program), constants.into(), initial_state.into());
+        Ok(Self { program, constants, initial_state, info, bounds, memory })
     }
 
     /// Fetches and checks the files of a shard, one after another, for who wants to give them to others: it has them
@@ -154,7 +157,7 @@ impl Shard {
     }
 }
 
-/// Memory that a stage's state and constants take.
+/// Bytes of the files of a stage's state and constants.
 pub fn bytes(program: &Program) -> u64 {
     file_len(program.state.iter().map(|slot| &slot.ty).chain(program.constants.iter().map(|slot| &slot.ty)))
 }

@@ -227,7 +227,18 @@ impl Draft {
     /// # Errors
     /// [`PrepareError::Partition`].
     pub fn cut(&self, memories: &[u64]) -> Result<Vec<Range<usize>>, PrepareError> {
-        Ok(self.training.cut(memories)?)
+        let (rows, stages) = (&self.data.training, memories.len().checked_div(self.training.shares().into()));
+        // The first stage of a share has the rows, the last has their classes.
+        let (first, last) = (rows.features.ty().byte_len(), rows.labels.ty().byte_len());
+        let beside_data = |(stage, memory): (usize, &u64)| {
+            let place = stages.and_then(|stages| stage.checked_rem(stages).map(|place| (place, stages)));
+            let Some((place, stages)) = place else { return *memory };
+            let rows = if place == 0 { first } else { 0 };
+            let classes = if place.saturating_add(1) == stages { last } else { 0 };
+            memory.saturating_sub(rows).saturating_sub(classes)
+        };
+        let memories: Vec<u64> = memories.iter().enumerate().map(beside_data).collect();
+        Ok(self.training.cut(&memories)?)
     }
 
     /// Calibrates and compiles. `calibrate` takes the training, its data, steps and the key of its draws:

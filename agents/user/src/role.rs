@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use tensorlink_node::budget::Budget;
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::chain::{JobState, Role};
 use tensorlink_node::ports::{Call, ChainError, Event, EventAt, NetError, Protocol};
@@ -128,7 +129,7 @@ impl User {
     pub async fn start(ports: Ports, shutdown: CancellationToken) -> Result<Arc<Self>, HireError> {
         let roster = Arc::new(Roster::new(ports.identity.address()));
         ports.net.set_gate(roster.clone());
-        let keeper = Keeper::open(ports.clone(), u64::MAX)?;
+        let keeper = Keeper::open(ports.clone(), Budget::new(u64::MAX))?;
         keeper.take_back(ports.chain.times_undone()?).await?;
         let mut chain_events = ports.chain.events(ports.chain.deployment().block).await?;
         let mut adverts = ports.net.subscribe(WORKERS).await?;

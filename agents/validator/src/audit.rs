@@ -6,6 +6,7 @@ use std::time::Duration;
 use cid::Cid;
 use tensorlink_graph::engine::{Engine, EngineError};
 use tensorlink_node::blocking;
+use tensorlink_node::budget::{Budget, Room};
 use tensorlink_node::custody::holders;
 use tensorlink_node::files::{self, FileError};
 use tensorlink_node::interval::{Outcome, Span, inputs_len, received_roots};
@@ -254,8 +255,8 @@ pub struct Auditor<E> {
     pub ports: Ports,
     /// Makes engines.
     pub engine: Arc<dyn Fn() -> Result<E, EngineError> + Send + Sync>,
-    /// Memory for shards, bytes; of each audit under way.
-    pub memory: u64,
+    /// Memory that audits take together.
+    pub memory: Arc<Budget>,
     /// Audits that may hold a shard at once. Waiting for a worker's first answer takes no permit, so that silent
     /// workers hold up nobody.
     pub turns: Semaphore,
@@ -408,21 +409,12 @@ where
 
     /// A shard of a training job, from whoever holds it.
     pub(crate) async fn shard(&self, target: &Target, job: &JobView, stage: u16) -> Result<Arc<Shard>, Failed> {
-        self.shard_within(target, job, (stage, self.memory)).await
-    }
-
-    /// The same, in so much memory.
-    pub(crate) async fn shard_within(
-        &self,
-        target: &Target,
-        job: &JobView,
-        (stage, memory): (u16, u64),
-    ) -> Result<Arc<Shard>, Failed> {
         let lane = Lane { stage, ..target.claim.lane() };
         let holders = holders(self.ports.chain.as_ref(), job, lane).await.map_err(fatal)?;
         let source = ShardSource { job: job.id, stage, manifest: target.manifest, holders };
         let (chain, store) = (self.ports.chain.as_ref(), self.ports.store.of(Owner::Nobody));
-        let fetch = || async { Shard::fetch(chain, store.as_ref(), &source, memory).await.map_err(passing) };
+        let room = (job.steps_per_interval, self as &dyn Room);
+        let fetch = || async { Shard::fetch(chain, store.as_ref(), &source, room).await.map_err(passing) };
         Ok(Arc::new(retry(self.ports.clock.as_ref(), PATIENCE, fetch).await.map_err(fatal)?))
     }
 

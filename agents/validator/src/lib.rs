@@ -54,6 +54,7 @@ mod rebuild;
 pub mod receipt;
 mod replicas;
 pub mod role;
+mod room;
 mod task;
 pub mod witness;
 

@@ -11,7 +11,7 @@ use tensorlink_node::interval::{Outcome, Span, state_root_of};
 use tensorlink_node::pipeline::Pipeline;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::replay::Replay;
-use tensorlink_node::shard::{self, Shard};
+use tensorlink_node::shard::Shard;
 use tensorlink_proof::commit::Boundary;
 use tensorlink_types::Lane;
 
@@ -43,11 +43,9 @@ where
     /// others: the first of them is gone into alone. If it was misled itself, it has the liar's signature on what it
     /// received, and shows it.
     async fn rebuild_from_the_start(&self, target: &Target, job: &JobView) -> Result<Replay, Failed> {
-        let (mut shards, mut memory) = (Vec::new(), self.memory);
+        let mut shards = Vec::new();
         for stage in 0..job.stages {
-            let shard = self.shard_within(target, job, (stage, memory)).await?;
-            memory = memory.saturating_sub(shard::bytes(&shard.program));
-            shards.push(shard);
+            shards.push(self.shard(target, job, stage).await?);
         }
         let pipeline = Pipeline { shards, lineage: job.lineage, steps: job.steps_per_interval };
         let (stage, interval, engine) = (target.claim.stage, target.claim.interval, self.engine.clone());

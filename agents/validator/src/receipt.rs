@@ -16,9 +16,18 @@ use tokio::sync::Mutex;
 use crate::audit::{Auditor, Failed, Gap, Target};
 
 /// The serving stage that was audited last: hashing the programs of every length again for each receipt would cost more
-/// than most texts do. It counts as one more shard in memory.
+/// than most texts do. It keeps its memory until somebody else needs that.
 #[derive(Debug, Default)]
 pub struct LastStage(Mutex<Option<(JobId, u16, Arc<ServingShard>)>>);
+
+impl LastStage {
+    /// Forgets it, unless another is being fetched in its place: who is auditing with it has it for as long.
+    pub(crate) fn forget(&self) {
+        if let Ok(mut last) = self.0.try_lock() {
+            *last = None;
+        }
+    }
+}
 
 impl<E> Auditor<E>
 where
@@ -35,7 +44,7 @@ where
         // Two do not lie in memory here.
         *last = None;
         let (chain, store) = (self.ports.chain.as_ref(), self.ports.store.of(Owner::Nobody));
-        let shard = Arc::new(ServingShard::fetch(chain, store.as_ref(), source, (longest, self.memory)).await?);
+        let shard = Arc::new(ServingShard::fetch(chain, store.as_ref(), source, (longest, self)).await?);
         *last = Some((source.job, source.stage, Arc::clone(&shard)));
         Ok(shard)
     }

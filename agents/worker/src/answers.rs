@@ -109,9 +109,8 @@ where
         let Some(_place) = self.quotes.take(peer) else {
             return Response::Declined("as many offers as may be are being prepared: ask again".into());
         };
-        let hold = |now, expires| self.promises.hold(lane, (now, expires), || self.free_lanes());
-        let reserve = |needed, room| self.promises.reserve(lane, needed, room);
-        match quote(&self.context, lane, (posted.terms, posted.manifest), hold, reserve).await {
+        let promises = (&self.promises, || self.free_lanes());
+        match quote(&self.context, lane, (posted.terms, posted.manifest), promises).await {
             Ok((offer, signature)) => Response::Offer { offer, signature },
             Err(declined) if declined.is_final() => Response::Refused(declined.to_string()),
             Err(declined) => Response::Declined(declined.to_string()),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tensorlink_graph::engine::EngineError;
+use tensorlink_node::budget::Budget;
 use tensorlink_node::price::Prices;
 use tensorlink_node::{Ports, Roster};
 
@@ -28,8 +29,8 @@ impl Limits {
 /// What a worker is willing to do.
 #[derive(Clone, Debug)]
 pub struct WorkerConfig {
-    /// Memory for shards, bytes.
-    pub memory: u64,
+    /// The memory that is lent; whoever audits on this node takes of it, too.
+    pub memory: Arc<Budget>,
     /// Lanes at once.
     pub max_lanes: u16,
     /// Asking prices.

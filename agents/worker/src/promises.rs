@@ -1,43 +1,130 @@
-//! Lanes and disk held for offers that may still be accepted, so that no more are signed than can be kept.
+//! Lanes, disk and memory held for offers that may still be accepted and for lanes that are ours, so that no more are
+//! signed than can be kept. What was signed outlives a restart: with less memory than before, too, a worker does what
+//! it has promised.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use tensorlink_node::Journal;
+use tensorlink_node::budget::{Budget, Hold, Room};
+use tensorlink_node::footprint::Footprint;
+use tensorlink_node::journal::JournalError;
+use tensorlink_node::shard::ShardError;
 use tensorlink_types::{JobId, Lane};
 
+use crate::quote::VALIDITY;
+
+/// The record on disk.
+const FILE: &str = "promises";
+
 /// What is held for a lane.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Promise {
-    /// When its last offer expires, seconds; none once the lane is ours.
-    expires: Option<u64>,
+    lane: Lane,
+    /// When its last offer expires, seconds.
+    expires: u64,
+    /// Whether the lane is ours, by events that were told since the start.
+    #[serde(skip)]
+    accepted: bool,
     /// Bytes of disk that it takes to begin, as long as they are not fetched.
     disk: u64,
+    /// Memory that it takes until its job is settled.
+    memory: Footprint,
+    /// Bytes of memory beside that, for texts beyond the first.
+    more: u64,
 }
 
 impl Promise {
-    fn is_open(&self, now: u64) -> bool {
-        self.expires.is_some_and(|end| end >= now)
+    /// Whether it is not ours, and may become ours.
+    const fn is_open(&self, now: u64) -> bool {
+        !self.accepted && self.expires >= now
     }
 }
 
-/// Lanes that were offered, and those that are ours and have not fetched their files. A restart forgets them.
-#[derive(Debug, Default)]
-pub struct Promises(Mutex<HashMap<Lane, Promise>>);
+#[derive(Debug)]
+struct Held {
+    lanes: HashMap<Lane, Promise>,
+    /// Memory of all lanes together.
+    memory: Hold,
+}
+
+impl Held {
+    /// Memory that the lanes take: what each of them computes with, and the largest repetition. Saturates.
+    fn needed(lanes: &HashMap<Lane, Promise>) -> u64 {
+        let of_lanes = lanes.values().map(|promise| promise.memory.lane.saturating_add(promise.more));
+        let repeat = lanes.values().map(|promise| promise.memory.repeat).max().unwrap_or_default();
+        of_lanes.fold(repeat, u64::saturating_add)
+    }
+
+    /// Takes what its lanes need, whether it is there or not.
+    fn owe(&mut self) {
+        self.memory.owe(Self::needed(&self.lanes));
+    }
+
+    fn retain(&mut self, keeps: impl Fn(&Promise) -> bool) {
+        self.lanes.retain(|_, promise| keeps(promise));
+        self.owe();
+    }
+}
+
+/// Lanes that were offered, and those that are ours until their jobs are settled.
+#[derive(Debug)]
+pub struct Promises {
+    journal: Journal,
+    budget: Arc<Budget>,
+    held: Mutex<Held>,
+}
 
 impl Promises {
-    fn held(&self) -> MutexGuard<'_, HashMap<Lane, Promise>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Takes up what was promised before `now`, seconds: it is owed, however little memory there is.
+    ///
+    /// # Errors
+    /// [`JournalError`] if the record cannot be read.
+    pub fn open(journal: Journal, budget: Arc<Budget>, now: u64) -> Result<Self, JournalError> {
+        let kept: Vec<Promise> = journal.read(FILE)?.unwrap_or_default();
+        // Which of them are ours, events tell that are not told yet.
+        let grace = now.saturating_add(VALIDITY);
+        let kept = kept.into_iter().map(|promise| Promise { expires: promise.expires.max(grace), ..promise });
+        let mut held = Held { lanes: kept.map(|promise| (promise.lane, promise)).collect(), memory: budget.nothing() };
+        held.owe();
+        let (promised, lent) = (held.memory.bytes(), budget.total());
+        if promised > lent {
+            tracing::warn!(promised, lent, "less memory is lent than was promised: what was promised is done first");
+        }
+        Ok(Self { journal, budget, held: Mutex::new(held) })
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes down what is held. Who signs an offer does it before.
+    ///
+    /// # Errors
+    /// [`JournalError`] if the disk fails.
+    pub fn keep(&self) -> Result<(), JournalError> {
+        let held = self.held();
+        if held.lanes.is_empty() {
+            return self.journal.remove(FILE);
+        }
+        let mut lanes: Vec<&Promise> = held.lanes.values().collect();
+        lanes.sort_by_key(|promise| promise.lane);
+        self.journal.write(FILE, &lanes)
     }
 
     /// Holds a lane from `now` until `expires` if `free` lanes leave a place beside the others that are held; whether
     /// it does. Asked again, a lane keeps its place.
     pub fn hold(&self, lane: Lane, (now, expires): (u64, u64), free: impl FnOnce() -> u16) -> bool {
         let mut held = self.held();
-        held.retain(|_, promise| promise.expires.is_none() || promise.is_open(now));
-        let others = held.iter().filter(|(other, promise)| **other != lane && promise.expires.is_some()).count();
+        held.retain(|promise| promise.accepted || promise.is_open(now));
+        let others = held.lanes.values().filter(|promise| promise.lane != lane && !promise.accepted).count();
         let place = others < usize::from(free());
         if place {
-            held.entry(lane).or_insert(Promise { expires: None, disk: 0 }).expires = Some(expires);
+            let (accepted, memory) = (false, Footprint::default());
+            let fresh = Promise { lane, expires, accepted, disk: 0, memory, more: 0 };
+            held.lanes.entry(lane).or_insert(fresh).expires = expires;
         }
         place
     }
@@ -46,38 +133,118 @@ impl Promises {
     /// others; how many there are.
     pub fn reserve(&self, lane: Lane, needed: u64, room: u64) -> u64 {
         let mut held = self.held();
-        let others = held.iter().filter(|(other, _)| **other != lane).map(|(_, promise)| promise.disk);
+        let others = held.lanes.values().filter(|promise| promise.lane != lane).map(|promise| promise.disk);
         let left = room.saturating_sub(others.fold(0, u64::saturating_add));
-        if let Some(promise) = held.get_mut(&lane) {
+        if let Some(promise) = held.lanes.get_mut(&lane) {
             promise.disk = if left >= needed { needed } else { 0 };
         }
         left
     }
 
-    /// Lanes held at `now`.
+    /// Memory for a lane that is held, if there is as much.
+    pub const fn room(&self, lane: Lane) -> LaneRoom<'_> {
+        LaneRoom { promises: self, lane, owed: false }
+    }
+
+    /// Memory for a lane that is ours, whether it is there or not.
+    pub const fn owed(&self, lane: Lane) -> LaneRoom<'_> {
+        LaneRoom { promises: self, lane, owed: true }
+    }
+
+    /// Takes half of the memory that is left for texts of a lane of ours beyond the first, the first time it is asked
+    /// for: how much the lane has, bytes.
+    ///
+    /// # Errors
+    /// [`JournalError`] if the disk fails.
+    pub fn more(&self, lane: Lane) -> Result<u64, JournalError> {
+        let more = {
+            let mut held = self.held();
+            let half = self.budget.left() / 2;
+            let Some(promise) = held.lanes.get_mut(&lane) else { return Ok(0) };
+            if promise.more > 0 {
+                return Ok(promise.more);
+            }
+            promise.more = half;
+            held.owe();
+            half
+        };
+        self.keep()?;
+        Ok(more)
+    }
+
+    /// Memory that a further lane may take, bytes.
+    pub fn left(&self) -> u64 {
+        self.budget.left()
+    }
+
+    /// Lanes held at `now` that are not ours.
     pub fn count(&self, now: u64) -> u16 {
-        let held = self.held().values().filter(|promise| promise.is_open(now)).count();
+        let held = self.held().lanes.values().filter(|promise| promise.is_open(now)).count();
         u16::try_from(held).unwrap_or(u16::MAX)
     }
 
-    /// A job has accepted its offers, of us that for one lane or none: its others are free, and that one needs its disk
-    /// until it has fetched its files.
+    /// A job has accepted its offers, of us that for one lane or none: its others are free.
     pub fn accepted(&self, job: JobId, ours: Option<Lane>) {
-        self.held().retain(|lane, promise| {
-            if Some(*lane) == ours {
-                promise.expires = None;
-            }
-            lane.job != job || Some(*lane) == ours
-        });
+        let mut held = self.held();
+        if let Some(promise) = ours.and_then(|lane| held.lanes.get_mut(&lane)) {
+            promise.accepted = true;
+        }
+        held.retain(|promise| promise.lane.job != job || Some(promise.lane) == ours);
     }
 
     /// A lane of ours has its files.
     pub fn fetched(&self, lane: Lane) {
-        self.held().remove(&lane);
+        if let Some(promise) = self.held().lanes.get_mut(&lane) {
+            promise.disk = 0;
+        }
     }
 
-    /// Frees what is held for a job that takes no offers any more.
-    pub fn release(&self, job: JobId) {
-        self.held().retain(|lane, _| lane.job != job);
+    /// Frees what is held for a job that takes no offers any more, or is settled.
+    ///
+    /// # Errors
+    /// [`JournalError`] if the disk fails.
+    pub fn release(&self, job: JobId) -> Result<(), JournalError> {
+        let mut held = self.held();
+        if held.lanes.keys().all(|lane| lane.job != job) {
+            return Ok(());
+        }
+        held.retain(|promise| promise.lane.job != job);
+        drop(held);
+        self.keep()
+    }
+
+    /// Gives a lane what it needs, if it is owed or there is as much; what was missing otherwise.
+    fn give(&self, lane: Lane, needs: Footprint, owed: bool) -> Result<(), ShardError> {
+        let mut held = self.held();
+        let before = held.lanes.get(&lane).copied();
+        let fresh = Promise { lane, expires: 0, accepted: true, disk: 0, memory: needs, more: 0 };
+        let mut lanes = held.lanes.clone();
+        lanes.remove(&lane);
+        let others = Held::needed(&lanes);
+        lanes.insert(lane, Promise { memory: needs, ..before.unwrap_or(fresh) });
+        let all = Held::needed(&lanes);
+        if owed {
+            held.memory.owe(all);
+        } else if before.is_none() || !held.memory.resize(all) {
+            let left = self.budget.left().saturating_add(held.memory.bytes()).saturating_sub(others);
+            let (needed, limit) = (all.saturating_sub(others), self.budget.total());
+            return Err(ShardError::Memory { needed, left, limit });
+        }
+        held.lanes = lanes;
+        Ok(())
+    }
+}
+
+/// Where a lane's memory comes from.
+pub struct LaneRoom<'a> {
+    promises: &'a Promises,
+    lane: Lane,
+    owed: bool,
+}
+
+#[async_trait]
+impl Room for LaneRoom<'_> {
+    async fn take(&self, needs: Footprint) -> Result<Option<Hold>, ShardError> {
+        self.promises.give(self.lane, needs, self.owed).map(|()| None)
     }
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use cid::Cid;
 use tensorlink_graph::engine::Engine;
+use tensorlink_node::budget::Room;
 use tensorlink_node::files::file_len;
+use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::chain::{JobState, JobView};
 use tensorlink_node::ports::{ChainError, Owner};
 use tensorlink_node::price::{price_per_interval, price_per_token};
@@ -16,9 +18,10 @@ use tensorlink_types::{B256, Lane};
 use thiserror::Error;
 
 use crate::context::{Context, Limits};
+use crate::promises::Promises;
 
 /// How long an offer binds, seconds.
-const VALIDITY: u64 = 600;
+pub(crate) const VALIDITY: u64 = 600;
 
 /// Why a worker declines a lane. Its text goes to the user.
 #[derive(Debug, Error)]
@@ -83,6 +86,9 @@ pub enum Declined {
     /// The price does not fit the contract's integer.
     #[error("the price of this lane is beyond what an offer can hold")]
     Price,
+    /// What was promised cannot be written down.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
     /// We could not sign.
     #[error(transparent)]
     Sign(#[from] SignatureError),
@@ -96,16 +102,20 @@ impl Declined {
                 true
             }
             Self::Shard(error) => !matches!(error, ShardError::Chain(_) | ShardError::Store(_)),
-            Self::Unknown(_) | Self::State(_) | Self::NoStake { .. } | Self::Busy | Self::Chain(_) | Self::Sign(_) => {
-                false
-            }
+            Self::Unknown(_)
+            | Self::State(_)
+            | Self::NoStake { .. }
+            | Self::Busy
+            | Self::Chain(_)
+            | Self::Journal(_)
+            | Self::Sign(_) => false,
         }
     }
 }
 
 /// Fetches and checks the shard of a lane and signs an offer for it, for the job that was posted with that hash of its
-/// user and terms (P-40) and with that manifest, if `hold` holds a lane from now until the offer expires (seconds), and
-/// `reserve` finds so many bytes in the disk's room and keeps them for it: how many there are.
+/// user and terms (P-40) and with that manifest, if there is a place beside the lanes that are not free, and memory and
+/// disk beside what was promised: all of it is held until the offer expires.
 ///
 /// # Errors
 /// [`Declined`].
@@ -113,8 +123,7 @@ pub async fn quote<E: Engine>(
     context: &Context<E>,
     lane: Lane,
     (terms, manifest): (B256, Cid),
-    hold: impl FnOnce(u64, u64) -> bool,
-    reserve: impl FnOnce(u64, u64) -> u64,
+    (promises, free): (&Promises, impl FnOnce() -> u16),
 ) -> Result<(Offer, Vec<u8>), Declined> {
     let job = named(context, lane, terms).await?;
     if job.state != JobState::Posted {
@@ -128,26 +137,27 @@ pub async fn quote<E: Engine>(
     check_times(&context.config.limits, &job, now)?;
     let asked = context.config.prices.in_token(job.token).ok_or(Declined::Token)?;
     let expires = now.saturating_add(VALIDITY);
-    if !hold(now, expires) {
+    if !promises.hold(lane, (now, expires), free) {
         return Err(Declined::Busy);
     }
     let steps = job.steps_per_interval;
     let (price, needed) = match job.kind {
         JobKind::Training => {
-            let shard = fetch(context, &job, (lane.stage, manifest), Owner::Quote).await?;
+            let shard = fetch(context, &job, (lane.stage, manifest), (Owner::Quote, &promises.room(lane))).await?;
             // The shard, and the state after the first interval.
             let state = file_len(shard.program.state.iter().map(|slot| &slot.ty));
             (price_per_interval(&shard.program, steps, asked), bytes(&shard.program).saturating_add(state))
         }
         JobKind::Serving => {
-            let shard = fetch_serving(context, &job, (lane.stage, manifest), Owner::Quote).await?;
+            let shard =
+                fetch_serving(context, &job, (lane.stage, manifest), (Owner::Quote, &promises.room(lane))).await?;
             let longest = shard.program(steps).map_err(ShardError::from)?;
             let constants = file_len(shard.plan.constants().iter().map(|slot| &slot.ty));
             (price_per_token(&longest, steps, asked), constants)
         }
     };
     let price = price.ok_or(Declined::Price)?;
-    let room = reserve(needed, context.ports.store.room().await.map_err(ShardError::from)?);
+    let room = promises.reserve(lane, needed, context.ports.store.room().await.map_err(ShardError::from)?);
     if room < needed {
         return Err(Declined::Disk { needed, room });
     }
@@ -162,6 +172,7 @@ pub async fn quote<E: Engine>(
         pricePerInterval: price,
         expires: expires.try_into().map_err(|_| Declined::Price)?,
     };
+    promises.keep()?;
     let signature = context.ports.identity.sign(context.ports.contracts.offer(&offer))?.to_vec();
     Ok((offer, signature))
 }
@@ -196,7 +207,7 @@ async fn check_stake<E: Engine>(context: &Context<E>, job: &JobView) -> Result<(
     if free < asked { Err(Declined::NoStake { asked, free }) } else { Ok(()) }
 }
 
-/// Fetches the shard of a stage for an owner.
+/// Fetches the shard of a stage for an owner, once there is room for it.
 ///
 /// # Errors
 /// [`ShardError`].
@@ -204,14 +215,14 @@ pub async fn fetch<E: Engine>(
     context: &Context<E>,
     job: &JobView,
     (stage, manifest): (u16, Cid),
-    owner: Owner,
+    (owner, room): (Owner, &dyn Room),
 ) -> Result<Arc<Shard>, ShardError> {
     let source = ShardSource { job: job.id, stage, manifest, holders: vec![job.user] };
     let (chain, store) = (context.ports.chain.as_ref(), context.ports.store.of(owner));
-    Ok(Arc::new(Shard::fetch(chain, store.as_ref(), &source, context.config.memory).await?))
+    Ok(Arc::new(Shard::fetch(chain, store.as_ref(), &source, (job.steps_per_interval, room)).await?))
 }
 
-/// Fetches a stage of a serving job for an owner.
+/// Fetches a stage of a serving job for an owner, once there is room for it.
 ///
 /// # Errors
 /// [`ShardError`].
@@ -219,10 +230,10 @@ pub async fn fetch_serving<E>(
     context: &Context<E>,
     job: &JobView,
     (stage, manifest): (u16, Cid),
-    owner: Owner,
+    (owner, room): (Owner, &dyn Room),
 ) -> Result<Arc<ServingShard>, ShardError> {
     let source = ShardSource { job: job.id, stage, manifest, holders: vec![job.user] };
     let (chain, store) = (context.ports.chain.as_ref(), context.ports.store.of(owner));
-    let bounds = (job.steps_per_interval, context.config.memory);
-    Ok(Arc::new(ServingShard::fetch(chain, store.as_ref(), &source, bounds).await?))
+    let longest = job.steps_per_interval;
+    Ok(Arc::new(ServingShard::fetch(chain, store.as_ref(), &source, (longest, room)).await?))
 }

@@ -141,7 +141,10 @@ where
         let requests = context.ports.net.serve(Protocol::Rpc).await?;
         let streams = context.ports.net.accept(Protocol::Tensor).await?;
         context.ports.net.set_gate(context.roster.clone());
-        let keeper = Keeper::open(context.ports.clone(), context.config.memory)?;
+        let memory = context.config.memory.clone();
+        let keeper = Keeper::open(context.ports.clone(), memory.clone())?;
+        let now = context.ports.chain.head().await?.timestamp;
+        let promises = Promises::open(context.ports.journal.clone(), memory, now)?;
         let undone = context.ports.chain.times_undone()?;
         record::take_back(&context.ports, undone).await?;
         keeper.take_back(undone).await?;
@@ -156,7 +159,7 @@ where
             accused: Accused::default(),
             replays: Replays::default(),
             games: Games::new(context.ports.identity.address()),
-            promises: Promises::default(),
+            promises,
             lost: Lost::default(),
             quotes: Places::new(QUOTES, QUOTES_EACH),
             posted: Mutex::default(),
@@ -202,7 +205,7 @@ where
         loop {
             let promised = self.promises.count(self.context.ports.clock.now());
             let advert = WorkerAdvert {
-                memory: self.context.config.memory,
+                memory: self.promises.left(),
                 free_lanes: self.free_lanes().saturating_sub(promised),
                 prices: self.context.config.prices,
                 engine: engine.clone(),

@@ -131,7 +131,7 @@ where
                 self.demands.forget(job);
                 self.withheld.forget(job);
                 // Cancelled before any offer was accepted, perhaps.
-                self.promises.release(job);
+                self.promises.release(job)?;
                 for lane in self.lanes_of(job) {
                     self.stop(lane, true);
                     self.close_book(lane).await?;

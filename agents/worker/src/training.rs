@@ -98,7 +98,8 @@ where
         if let Some(shard) = self.lanes().get(&lane).and_then(|running| running.shard.clone()) {
             return Ok(shard);
         }
-        let fetched = fetch(&self.context, job, (lane.stage, record.manifest()?), self.owner_for(lane)).await;
+        let (owner, room) = (self.owner_for(lane), self.promises.owed(lane));
+        let fetched = fetch(&self.context, job, (lane.stage, record.manifest()?), (owner, &room)).await;
         self.let_go_if_settled(lane).await;
         let shard = fetched.map_err(|e| e.to_string())?;
         self.promises.fetched(lane);

@@ -95,7 +95,7 @@ impl Forger {
         });
         let manifest = manifest.context("the job is not on chain")?;
         let source = ShardSource { job: hello.job, stage: hello.stage, manifest, holders: self.holders.clone() };
-        let shard = Shard::fetch(chain.as_ref(), self.ports.store.as_ref(), &source, MEMORY).await?;
+        let shard = Shard::fetch(chain.as_ref(), self.ports.store.as_ref(), &source, (1, &MEMORY)).await?;
         let sources =
             if self.boundary == Boundary::ToNext { &shard.program.to_next } else { &shard.program.to_previous };
         let output = |source: &u32| shard.program.operators.get(*source as usize).map(|op| op.output.clone());

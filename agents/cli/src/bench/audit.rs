@@ -43,6 +43,7 @@ impl Audited {
         (worker, steps): (Duration, u32),
     ) -> Result<[Figure; 2]> {
         let shard = Shard {
+            memory: None,
             program: Arc::new(CheckedProgram::new(self.0.program)?),
             constants: self.0.constants.into(),
             initial_state: Arc::default(),

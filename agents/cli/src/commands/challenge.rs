@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use cid::Cid;
 use serde::Serialize;
+use tensorlink_node::budget::Budget;
 use tensorlink_node::ports::{Event, EventAt, Place};
 use tensorlink_tensor::TorchEngine;
 use tensorlink_types::{JobId, Lane};
@@ -58,7 +59,7 @@ pub async fn run(config: &Config, args: &ChallengeArgs, shutdown: CancellationTo
     let head = node.ports.chain.head().await?.number;
     let events = node.ports.chain.past_events(node.ports.chain.deployment().block, head).await?;
     let make = device::factory(engine);
-    let auditor = node.auditor(move || make(), memory, 1).await?;
+    let auditor = node.auditor(move || make(), Budget::new(memory), 1).await?;
     let audited = match &receipts {
         Some(receipts) => texts(config, &auditor, (receipts, args.stage), &events).await,
         None => claim(config, &auditor, args, &events).await,

@@ -303,11 +303,6 @@ impl<'a> Hiring<'a> {
         Ok(())
     }
 
-    /// What each stage needs in the end, bytes: who is asked in place of another must offer as much.
-    pub fn set_needs(&mut self, needs: Vec<u64>) {
-        self.needs = needs;
-    }
-
     /// Checks, before anything is paid for, that the deposit covers `units` of work at these prices with its audits
     /// (rules P-3, P-29), and the stake what lanes of these prices must have at risk (P-30). `longest`: the most units
     /// that a claim is about. Returns the budget for audits.

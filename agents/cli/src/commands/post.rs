@@ -13,8 +13,8 @@ use tensorlink_graph::model::language::Origin;
 use tensorlink_graph::partition::PartitionError;
 use tensorlink_graph::{CompiledStage, DataError, LanguageModel, Model, Training, TrainingSet};
 use tensorlink_node::Ports;
+use tensorlink_node::footprint::Footprint;
 use tensorlink_node::price::{multiply_adds, price_per_interval};
-use tensorlink_node::shard::bytes;
 use tensorlink_tensor::Device;
 use tensorlink_tensor::float::{FloatRun, Precision};
 use tensorlink_types::{Address, U256};
@@ -243,10 +243,11 @@ pub async fn place(
         let ranges = ranges.clone();
         tokio::task::spawn_blocking(move || compile(&draft, &ranges).map(|prepared| (draft, prepared))).await??
     };
+    let needs = prepared.stages.iter().map(|stage| Footprint::training(&stage.program, steps_per_interval).alone());
+    hiring.fit_programs(&shutdown, needs.collect()).await?;
     let prices = hiring.prices(|stage, per_gmac| {
         prepared.stages.get(stage).and_then(|s| price_per_interval(&s.program, steps_per_interval, per_gmac))
     })?;
-    hiring.set_needs(prepared.stages.iter().map(|stage| bytes(&stage.program)).collect());
     let audits = hiring.afford(&prices, intervals, 1)?;
     let quote = Quote {
         audit_budget: Wei(audits),

@@ -13,7 +13,7 @@ use tensorlink_node::ports::chain::Parameters;
 use tensorlink_node::price::{audit_budget, price_per_token};
 use tensorlink_types::abi::JobKind;
 use tensorlink_types::{Address, JobId, U256};
-use tensorlink_user::serving::{PreparedServing, ServingStage, publish_serving};
+use tensorlink_user::serving::{PreparedServing, publish_serving};
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::Wei;
@@ -115,7 +115,8 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
         let quantise = move || quantise(&folder, &how, device.as_deref(), (&layers, longest));
         tokio::task::spawn_blocking(quantise).await?.with_context(|| name.clone())?
     };
-    hiring.fit_programs(&shutdown, prepared.stages.iter().map(ServingStage::memory).collect()).await?;
+    let needs = prepared.stages.iter().map(|stage| stage.memory(longest)).collect::<Result<_, _>>()?;
+    hiring.fit_programs(&shutdown, needs).await?;
     let prices = hiring.prices(|stage, per_gmac| {
         prepared.stages.get(stage).and_then(|s| price_per_token(&s.longest, longest, per_gmac))
     })?;

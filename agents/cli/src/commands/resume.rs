@@ -2,9 +2,9 @@
 
 use anyhow::{Result, ensure};
 use serde::Serialize;
+use tensorlink_node::footprint::Footprint;
 use tensorlink_node::ports::chain::{JobState, JobView};
 use tensorlink_node::price::price_per_interval;
-use tensorlink_node::shard::bytes;
 use tensorlink_types::JobId;
 use tensorlink_types::abi::JobKind;
 use tensorlink_user::JobNote;
@@ -61,8 +61,9 @@ pub async fn run(config: &Config, args: &ResumeArgs, shutdown: CancellationToken
     eprintln!("fetching the states after {from} of {} intervals ...", former.intervals);
     let resumption = hiring.user.resume(&former, &note, from).await?;
 
-    hiring.fit_programs(&shutdown, resumption.programs.iter().map(|program| bytes(program)).collect()).await?;
     let per_interval = former.steps_per_interval;
+    let needs = resumption.programs.iter().map(|program| Footprint::training(program, per_interval).alone());
+    hiring.fit_programs(&shutdown, needs.collect()).await?;
     let prices = hiring.prices(|stage, per_gmac| {
         resumption.programs.get(stage).and_then(|program| price_per_interval(program, per_interval, per_gmac))
     })?;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use tensorlink_graph::Engine;
+use tensorlink_node::budget::Budget;
 use tensorlink_node::ports::ChainError;
 use tensorlink_node::{Ports, Roster};
 use tensorlink_tensor::TorchEngine;
@@ -59,7 +60,7 @@ pub async fn run_on<E: Engine + Send + 'static>(
     let disk = args.disk.as_deref().or(config.file.validator.disk.as_deref());
     let disk = parse_size(disk.unwrap_or(DEFAULT_DISK))?;
     let engine = device::open(args.device.as_deref().or(config.file.validator.device.as_deref()))?;
-    let memory = engine.memory()? / 2;
+    let memory = Budget::new(engine.memory()? / 2);
     let make = device::factory(engine);
     let mut node = Node::start(config, disk, &shutdown).await?;
     node.ports = dress(node.ports);
@@ -75,7 +76,7 @@ pub async fn run_on<E: Engine + Send + 'static>(
     }
     let ended = loop {
         let (make, wrap) = (make.clone(), wrap.clone());
-        let auditor = node.auditor(move || Ok(wrap(make()?)), memory, TURNS).await?;
+        let auditor = node.auditor(move || Ok(wrap(make()?)), memory.clone(), TURNS).await?;
         let validator = Validator { rate, roster: Arc::new(Roster::new(own)), auditor: Arc::new(auditor) };
         match validator.run(shutdown.clone()).await {
             // As after a restart: the journal has what this node did, and the events tell the rest.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use tensorlink_graph::transformer::CacheEngine;
+use tensorlink_node::budget::Budget;
 use tensorlink_node::ports::ChainError;
 use tensorlink_node::ports::chain::Role;
 use tensorlink_node::price::Prices;
@@ -48,10 +49,10 @@ where
     let file = &config.file.worker;
     let pick = |flag: &Option<String>, file: &Option<String>| flag.clone().or_else(|| file.clone());
     let engine = device::open(pick(&args.device, &file.device).as_deref())?;
-    let memory = match pick(&args.memory, &file.memory) {
+    let memory = Budget::new(match pick(&args.memory, &file.memory) {
         Some(text) => parse_size(&text)?,
         None => engine.memory()? / 2,
-    };
+    });
     let amount = |text: &str, flag: &str| -> Result<u128> {
         parse_amount(text)?.try_into().ok().with_context(|| format!("{flag} is too large"))
     };
@@ -73,10 +74,10 @@ where
     let (ports, wrap) = (dress(node.ports.clone()), Arc::new(wrap));
     let worked = loop {
         let (own_make, make, wrap) = (make.clone(), make.clone(), wrap.clone());
-        let witness = Witness { auditor: Arc::new(node.auditor(move || own_make(), memory, 1).await?) };
+        let witness = Witness { auditor: Arc::new(node.auditor(move || own_make(), memory.clone(), 1).await?) };
         let context = WorkerContext {
             config: WorkerConfig {
-                memory,
+                memory: memory.clone(),
                 max_lanes: MAX_LANES,
                 prices: Prices { sno: price, eth: eth_price },
                 limits: Limits { stake: max_stake.unwrap_or(stake.bonded), duration, wait },

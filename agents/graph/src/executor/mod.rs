@@ -18,6 +18,7 @@ use tensorlink_types::{Lineage, Segment, Source, TensorType};
 
 pub use self::error::ExecuteError;
 use self::lifetimes::Lifetimes;
+pub use self::lifetimes::peak;
 use crate::check::{CheckedProgram, forward_only};
 use crate::engine::{Engine, StepContext};
 use crate::fused::Fusions;

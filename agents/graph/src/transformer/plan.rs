@@ -115,6 +115,11 @@ impl Plan {
         &self.architecture
     }
 
+    /// Whether a text can go on token by token: keys and values of a decoder's tokens stay as they are.
+    pub const fn goes_on(&self) -> bool {
+        self.architecture.causal && matches!(self.architecture.output, Output::Logits { .. })
+    }
+
     /// In how many bits it is computed.
     pub const fn setting(&self) -> Setting {
         self.setting

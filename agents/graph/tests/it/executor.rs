@@ -4,13 +4,14 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use tensorlink_graph::calibrate::job_key;
+use tensorlink_graph::executor::peak;
 use tensorlink_graph::{
     Engine, EngineError, ExecuteError, LocalPipeline, Reference, Schedule, StageExecutor, StepContext, Table,
 };
 use tensorlink_num::Tensor;
 use tensorlink_types::{Operator, Segment, TensorType};
 
-use crate::support::{Job, Prepared, model};
+use crate::support::{Job, Prepared, digits, model};
 
 fn job() -> Job {
     let csv: String = (0..40).map(|i| format!("{},{},{}\n", i % 7, i % 5, i % 3)).collect();
@@ -106,7 +107,7 @@ fn trace_is_whole_and_changes_nothing() {
     assert_eq!(plain.state(), pipeline.state().unwrap().concat());
 }
 
-/// Counts live tensors, and operators that ran; fails once, if it is to.
+/// Counts live tensors, their bytes, and operators that ran; fails once, if it is to.
 #[derive(Clone, Default)]
 struct Counting(Rc<Live>);
 
@@ -114,6 +115,8 @@ struct Counting(Rc<Live>);
 struct Live {
     now: Cell<usize>,
     most: Cell<usize>,
+    bytes: Cell<u64>,
+    most_bytes: Cell<u64>,
     executed: Cell<usize>,
     /// After so many operators.
     fails: Cell<Option<usize>>,
@@ -124,6 +127,7 @@ struct Counted(Tensor, Rc<Live>);
 impl Drop for Counted {
     fn drop(&mut self) {
         self.1.now.set(self.1.now.get() - 1);
+        self.1.bytes.set(self.1.bytes.get() - self.0.ty().byte_len());
     }
 }
 
@@ -131,6 +135,8 @@ impl Counting {
     fn count(&self, tensor: Tensor) -> Rc<Counted> {
         self.0.now.set(self.0.now.get() + 1);
         self.0.most.set(self.0.most.get().max(self.0.now.get()));
+        self.0.bytes.set(self.0.bytes.get() + tensor.ty().byte_len());
+        self.0.most_bytes.set(self.0.most_bytes.get().max(self.0.bytes.get()));
         Rc::new(Counted(tensor, self.0.clone()))
     }
 }
@@ -203,6 +209,37 @@ fn a_tensor_of_the_state_is_dropped_when_its_next_is_there() {
     // Gradients go as the update comes; a weight's two next tensors and a sum are there before what they replace
     // is gone.
     assert!(state.len() > 3 && engine.0.most.get() <= before + 3, "{} to {}", before, engine.0.most.get());
+}
+
+/// What a stage is said to take is what it takes at the most, and little more.
+#[test]
+fn the_peak_is_never_exceeded() {
+    let of_csv = job();
+    let digits = Prepared::new(&model("linear 32, relu, linear 24, gelu", 8, 64, 4), &digits(), 4);
+    for job in [of_csv, digits.compile(&[0..1, 1..2, 2..3]), digits.compile(&[0..3])] {
+        for (program, _, constants, state) in &job.stages {
+            let engine = Counting::default();
+            let mut stage =
+                StageExecutor::new(engine.clone(), program.clone(), constants, state, job_key(1), []).unwrap();
+            let zeros = |types: &[TensorType], at: u32| types.get(at as usize).cloned().map(Tensor::zeros);
+            for all_forward in [true, false] {
+                for step in 0..2 {
+                    stage.begin_step(step).unwrap();
+                    let mut forward = 0;
+                    for backward in 0..program.micro_batches {
+                        while forward <= backward || (all_forward && forward < program.micro_batches) {
+                            stage.forward(forward, zeros(&program.from_previous, forward).as_ref()).unwrap();
+                            forward += 1;
+                        }
+                        stage.backward(backward, zeros(&program.from_next, backward).as_ref()).unwrap();
+                    }
+                    stage.update().unwrap();
+                }
+            }
+            let (most, peak) = (engine.0.most_bytes.get(), peak(program));
+            assert!(most <= peak && peak < 2 * most, "{most} bytes at once, {peak} predicted");
+        }
+    }
 }
 
 #[test]

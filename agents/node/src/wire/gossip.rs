@@ -29,7 +29,7 @@ pub fn is_well_formed(topic: &str, message: &[u8]) -> bool {
 /// What a worker offers. Its address is the publisher's.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct WorkerAdvert {
-    /// Memory for shards, bytes.
+    /// Memory that one more lane may take, bytes.
     pub memory: u64,
     /// Lanes it can take now.
     pub free_lanes: u16,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use cid::Cid;
+use tensorlink_node::budget::Budget;
 use tensorlink_node::custody::{Asked, KeepError};
 use tensorlink_node::interval::state_root_of;
 use tensorlink_node::ports::chain::JobState;
@@ -43,7 +44,7 @@ impl World {
     fn keeper(&self, memory: u64) -> Keeper {
         let hub = Arc::new(Hub::default());
         let ports = ports(KEEPER, self.chain.clone(), self.store.clone(), hub, self.folder.path());
-        Keeper::open(ports, memory).unwrap()
+        Keeper::open(ports, Budget::new(memory)).unwrap()
     }
 
     /// The same, after it has heard of the job.

@@ -39,7 +39,7 @@ impl World {
     async fn fetch(&self, longest: u32, memory: u64) -> Result<ServingShard, ShardError> {
         let manifest = self.store.put(serde_json::to_vec(&self.manifest).unwrap().into()).await.unwrap();
         let source = ShardSource { job: JOB, stage: 1, manifest, holders: vec![USER] };
-        ServingShard::fetch(self.chain.as_ref(), &self.store, &source, (longest, memory)).await
+        ServingShard::fetch(self.chain.as_ref(), &self.store, &source, (longest, &memory)).await
     }
 
     /// Replaces the files of stage 1.

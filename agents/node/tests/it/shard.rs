@@ -13,7 +13,7 @@ use tensorlink_num::Tensor;
 use tensorlink_proof::commit::{ProgramCommitment, state_root, tensor_root};
 use tensorlink_types::B256;
 
-use crate::support::{JOB, KEY, MemoryChain, MemoryStore, USER, job_view, publish, shards};
+use crate::support::{JOB, KEY, MemoryChain, MemoryStore, STEPS, USER, job_view, publish, shards};
 
 struct World {
     chain: Arc<MemoryChain>,
@@ -33,7 +33,7 @@ impl World {
     async fn fetch(&self, memory: u64) -> Result<Shard, ShardError> {
         let manifest = self.store.put(serde_json::to_vec(&self.manifest).unwrap().into()).await.unwrap();
         let source = ShardSource { job: JOB, stage: 1, manifest, holders: vec![USER] };
-        Shard::fetch(self.chain.as_ref(), &self.store, &source, memory).await
+        Shard::fetch(self.chain.as_ref(), &self.store, &source, (STEPS, &memory)).await
     }
 
     /// The files of stage 1.

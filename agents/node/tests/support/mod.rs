@@ -113,6 +113,7 @@ pub fn shards_of(stages: usize, seed: usize) -> Vec<Arc<Shard>> {
     let ranges: Vec<_> = (0..stages).map(|s| if s + 1 == stages { s..last } else { s..s + 1 }).collect();
     let compiled = compile(&network, &exponents, &data.training, &ranges, tensor_root).unwrap();
     let shard = |stage: tensorlink_graph::CompiledStage| Shard {
+        memory: None,
         initial_state: init::state(&stage.program, &float_state(&weights)).unwrap().into(),
         program: Arc::new(CheckedProgram::new(stage.program).unwrap()),
         constants: stage.constants.into(),

@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
-use tensorlink_graph::check::memory;
 use tensorlink_graph::transformer::plan::Head;
 use tensorlink_graph::transformer::{Plan, PlanError, Quantized};
-use tensorlink_node::files::file_len;
+use tensorlink_node::footprint::Footprint;
 use tensorlink_node::price::multiply_adds;
 use tensorlink_node::serving::programs_root;
 use tensorlink_node::shard::ShardError;
@@ -53,10 +52,12 @@ pub struct Prepared {
 }
 
 impl ServingStage {
-    /// Memory that a worker of it must lend, bytes: its constants, and every tensor of the longest text, because an
-    /// audit holds them all at once.
-    pub fn memory(&self) -> u64 {
-        memory(&self.longest).max(file_len(self.plan.constants().iter().map(|slot| &slot.ty)))
+    /// Memory that a worker of it must lend, bytes, for texts of up to `longest` tokens.
+    ///
+    /// # Errors
+    /// [`PlanError`] if the plan gives no such program.
+    pub fn memory(&self, longest: u32) -> Result<u64, PlanError> {
+        Ok(Footprint::serving(&self.plan, longest)?.alone())
     }
 }
 

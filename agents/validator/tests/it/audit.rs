@@ -8,6 +8,7 @@ use bytes::Bytes;
 use cid::Cid;
 use tensorlink_graph::{Engine, Reference};
 use tensorlink_node::Games;
+use tensorlink_node::budget::Budget;
 use tensorlink_node::files;
 use tensorlink_node::interval::{Outcome, Span, state_root_of};
 use tensorlink_node::ports::chain::Parameters;
@@ -112,7 +113,7 @@ async fn world(engine: impl Engine + Clone + Send + Sync + 'static, manner: Mann
         answers: Answers::open(ports.journal.clone(), Parameters::default()).unwrap(),
         ports,
         engine: Arc::new(|| Ok(Reference)),
-        memory: 1 << 30,
+        memory: Budget::new(1 << 30),
         turns: Semaphore::new(1),
         stages: LastStage::default(),
         games: Arc::new(Games::new(Address::ZERO)),

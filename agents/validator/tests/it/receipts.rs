@@ -8,6 +8,7 @@ use cid::Cid;
 use tensorlink_graph::transformer::choice::controls;
 use tensorlink_graph::transformer::{SamplingParams, StageRunner, tokens};
 use tensorlink_graph::{Engine, Reference};
+use tensorlink_node::budget::Budget;
 use tensorlink_node::interval::{Outcome, Span};
 use tensorlink_node::ports::chain::{JobState, Parameters};
 use tensorlink_node::ports::{Call, Chain, ChainError, Event, Incoming, Net, Protocol, Store};
@@ -163,7 +164,7 @@ impl World {
             ports: self.ports.clone(),
             answers: Answers::open(self.ports.journal.clone(), Parameters::default()).unwrap(),
             engine: Arc::new(|| Ok(Reference)),
-            memory: 1 << 30,
+            memory: Budget::new(1 << 30),
             turns: Semaphore::new(1),
             stages: LastStage::default(),
             games: Arc::new(Games::new(Address::ZERO)),

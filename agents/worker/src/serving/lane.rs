@@ -65,13 +65,14 @@ pub struct ServingLane {
 }
 
 impl ServingLane {
-    /// Moves the stage to an engine, on a thread of its own.
+    /// Moves the stage to an engine, on a thread of its own. It has memory for the keys and values of one text, and so
+    /// many bytes more.
     ///
     /// # Errors
     /// [`StartError`].
     pub async fn start<E>(
         context: &Context<E>,
-        shard: Arc<ServingShard>,
+        (shard, more): (Arc<ServingShard>, u64),
         book: Arc<Book>,
         closing: CancellationToken,
     ) -> Result<Self, StartError>
@@ -80,11 +81,10 @@ impl ServingLane {
     {
         let (lane, engine) = (book.payer().lane, context.engine.clone());
         let clock: Arc<dyn Clock> = context.ports.clock.clone();
-        let memory = context.config.memory;
         let thread = if shard.goes_on() {
             let make = move |shard| {
                 let engine = engine().map_err(|e| e.to_string())?;
-                Cached::new(engine, shard, memory).map_err(|e| e.to_string())
+                Cached::new(engine, shard, more).map_err(|e| e.to_string())
             };
             LaneThread::start(lane, shard.clone(), clock, make).await?
         } else {

@@ -103,11 +103,13 @@ where
         let record = log.get();
         let lane = record.lane;
         let Some(job) = self.unsettled_job(lane).await? else { return Ok(None) };
-        let fetched = fetch_serving(&self.context, &job, (lane.stage, record.manifest()?), self.owner_for(lane)).await;
+        let (owner, room) = (self.owner_for(lane), self.promises.owed(lane));
+        let fetched = fetch_serving(&self.context, &job, (lane.stage, record.manifest()?), (owner, &room)).await;
         let shard = fetched.map_err(|e| e.to_string())?;
         self.promises.fetched(lane);
         let closing = self.lanes().get(&lane).map(|running| running.compute.clone()).unwrap_or_default();
-        let serving = ServingLane::start(&self.context, shard, book.clone(), closing).await;
+        let more = self.promises.more(lane).map_err(|error| error.to_string())?;
+        let serving = ServingLane::start(&self.context, (shard, more), book.clone(), closing).await;
         let serving = Arc::new(serving.map_err(|e| e.to_string())?);
         if let Some(running) = self.lanes().get_mut(&lane).filter(|running| !running.all.is_cancelled()) {
             running.serving = Some(serving.clone());

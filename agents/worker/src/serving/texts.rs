@@ -2,12 +2,10 @@
 
 use std::collections::HashMap;
 
+use tensorlink_node::footprint::{MAX_TEXT_BYTES, MAX_TEXTS};
+
 use super::thread::Step;
 
-/// Open texts of a lane.
-pub const MAX_TEXTS: usize = 64;
-/// Bytes of their rows.
-pub const MAX_BYTES: usize = 256 << 20;
 /// Seconds after which a text that nobody continues is forgotten.
 pub const IDLE: u64 = 600;
 /// Tokens for which memory is taken at once.
@@ -67,7 +65,7 @@ impl Texts {
     /// No texts yet, of up to `longest` tokens each. There is memory for the keys and values of `most` tokens, or of
     /// any number.
     pub fn new(row: Row, longest: u32, most: Option<u64>) -> Self {
-        let most = (MAX_TEXTS, MAX_BYTES, most.unwrap_or(u64::MAX));
+        let most = (MAX_TEXTS, MAX_TEXT_BYTES, most.unwrap_or(u64::MAX));
         Self { texts: HashMap::new(), row, most, longest, lost: 0 }
     }
 

@@ -190,13 +190,8 @@ type Taken = (Step, oneshot::Sender<Done>);
 impl<R: Runner> Desk<R> {
     fn new(shard: Arc<ServingShard>, runner: R, (clock, given): (Arc<dyn Clock>, Arc<Given>)) -> Result<Self, String> {
         let row = row(&shard).map_err(|error| format!("a stage without rows: {error}"))?;
-        let (longest, most) = (shard.longest, runner.most_tokens());
-        if let Some(most) = most.filter(|most| *most < u64::from(longest).saturating_mul(2)) {
-            return Err(format!(
-                "the memory lent holds keys and values of {most} tokens, a text of {longest} may take twice its own: lend more"
-            ));
-        }
-        Ok(Self { shard, runner, clock, texts: Texts::new(row, longest, most), given })
+        let texts = Texts::new(row, shard.longest, runner.most_tokens());
+        Ok(Self { shard, runner, clock, texts, given })
     }
 
     /// Tells how much was given before anybody learns of it.

@@ -2,6 +2,7 @@
 
 mod answers;
 mod bench;
+mod bounded;
 mod claims;
 mod damage;
 mod disk;

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use tensorlink_graph::Reference;
-use tensorlink_node::Roster;
+use tensorlink_node::budget::{Budget, Room};
+use tensorlink_node::footprint::Footprint;
 use tensorlink_node::ports::Store;
 use tensorlink_node::ports::chain::{JobState, JobView};
 use tensorlink_node::price::Prices;
 use tensorlink_node::price::{price_per_interval, price_per_token};
+use tensorlink_node::shard::ShardError;
+use tensorlink_node::{Journal, Roster};
 use tensorlink_types::abi::{JobKind, Offer};
 use tensorlink_types::{Address, B256};
 use tensorlink_worker::promises::Promises;
@@ -21,6 +24,11 @@ use crate::support::{
 };
 
 const PRICE: u128 = 1 << 40;
+
+/// What a worker has promised.
+fn promises(context: &Context<Reference>) -> Promises {
+    Promises::open(context.ports.journal.clone(), context.config.memory.clone(), 0).unwrap()
+}
 
 #[tokio::test]
 async fn a_lane_is_offered_again_only_when_its_offer_is_void() {
@@ -37,12 +45,9 @@ async fn a_lane_is_offered_again_only_when_its_offer_is_void() {
         roster: Arc::new(Roster::new(identity(1).address())),
         stream_router: Default::default(),
     };
-    let promises = Promises::default();
-    let ask = async |stage| {
-        let hold = |now, expires| promises.hold(lane(stage), (now, expires), || 1);
-        let reserve = |needed, room| promises.reserve(lane(stage), needed, room);
-        quote(&context, lane(stage), (TERMS, manifest), hold, reserve).await.map(|(offer, _)| offer)
-    };
+    let promises = promises(&context);
+    let ask =
+        async |stage| quote(&context, lane(stage), (TERMS, manifest), (&promises, || 1)).await.map(|(offer, _)| offer);
     let offer = ask(0).await.unwrap();
     assert_eq!(Some(offer.pricePerInterval), price_per_interval(&shards[0].program, STEPS, PRICE));
     assert!(offer.pricePerInterval > 1);
@@ -56,7 +61,7 @@ async fn a_lane_is_offered_again_only_when_its_offer_is_void() {
     chain.with(|ledger| ledger.now = expires + 1);
     ask(1).await.expect("the first offer has expired");
     assert!(matches!(ask(0).await, Err(Declined::Busy)));
-    promises.release(JOB);
+    promises.release(JOB).unwrap();
     ask(0).await.expect("the job took no offers any more");
 
     assert!(store.owners().await.unwrap().is_empty(), "what was only quoted takes no job's room");
@@ -83,26 +88,31 @@ async fn a_lane_of_a_serving_job_is_offered_by_the_token() {
         roster: Arc::new(Roster::new(identity(1).address())),
         stream_router: Default::default(),
     };
-    let (offer, _) = quote(&context(1 << 30), lane(1), (TERMS, manifest), |_, _| true, |_, room| room).await.unwrap();
+    let ask = async |memory, free| {
+        let context = context(memory);
+        let promises = promises(&context);
+        let quoted = quote(&context, lane(1), (TERMS, manifest), (&promises, || free)).await;
+        promises.release(JOB).unwrap();
+        quoted.map(|(offer, _)| offer)
+    };
+    let offer = ask(1 << 30, 1).await.unwrap();
     let longest = shards[1].program(LONGEST).unwrap();
     assert_eq!(Some(offer.pricePerInterval), price_per_token(&longest, LONGEST, PRICE));
-    let declined = quote(&context(100), lane(1), (TERMS, manifest), |_, _| true, |_, room| room).await.unwrap_err();
+    let declined = ask(100, 1).await.unwrap_err();
     assert!(matches!(declined, Declined::Shard(_)) && declined.is_final(), "{declined}");
-    let busy = quote(&context(1 << 30), lane(1), (TERMS, manifest), |_, _| false, |_, room| room).await.unwrap_err();
+    let busy = ask(1 << 30, 0).await.unwrap_err();
     assert!(matches!(busy, Declined::Busy) && !busy.is_final(), "{busy}");
 
     // Posted as a training job, its files are of the wrong kind.
     chain.with(|ledger| ledger.job.kind = JobKind::Training);
-    let declined = quote(&context(1 << 30), lane(1), (TERMS, manifest), |_, _| true, |_, room| room)
-        .await
-        .unwrap_err()
-        .to_string();
+    let declined = ask(1 << 30, 1).await.unwrap_err().to_string();
     assert!(declined.contains("training stage 1"), "{declined}");
 }
 
 #[test]
 fn the_disk_of_an_offer_is_kept_for_it_until_its_files_are_there() {
-    let promises = Promises::default();
+    let folder = tempfile::tempdir().unwrap();
+    let promises = Promises::open(Journal::open(folder.path()).unwrap(), Budget::new(0), 0).unwrap();
     let ask = |stage, now| {
         let held = promises.hold(lane(stage), (now, 10), || 3);
         held && promises.reserve(lane(stage), 60, 100) >= 60
@@ -117,8 +127,83 @@ fn the_disk_of_an_offer_is_kept_for_it_until_its_files_are_there() {
     assert!(ask(0, 100));
     promises.accepted(JOB, None);
     assert!(ask(1, 100), "others were accepted");
-    promises.release(JOB);
+    promises.release(JOB).unwrap();
     assert!(ask(0, 100));
+}
+
+/// What a lane of these tests needs.
+const NEEDS: Footprint = Footprint { lane: 40, repeat: 10 };
+
+/// Whether a lane is held with its memory.
+async fn has_memory(promises: &Promises, stage: u16, now: u64) -> Result<(), ShardError> {
+    assert!(promises.hold(lane(stage), (now, now + 10), || 8));
+    promises.room(lane(stage)).take(NEEDS).await.map(drop)
+}
+
+#[tokio::test]
+async fn offers_share_the_memory_that_is_lent() {
+    let folder = tempfile::tempdir().unwrap();
+    let budget = Budget::new(130);
+    let promises = Promises::open(Journal::open(folder.path()).unwrap(), budget.clone(), 0).unwrap();
+    has_memory(&promises, 0, 0).await.unwrap();
+    has_memory(&promises, 0, 0).await.unwrap();
+    assert_eq!(promises.left(), 80, "asked again it takes no more");
+    has_memory(&promises, 1, 0).await.unwrap();
+    assert_eq!(promises.left(), 40, "one lane is repeated at a time");
+    let audit = budget.take(1).unwrap();
+    let refused = has_memory(&promises, 2, 0).await.unwrap_err();
+    assert!(matches!(refused, ShardError::Memory { needed: 40, left: 39, limit: 130 }), "{refused}");
+    assert!(Declined::from(refused).is_final());
+    drop(audit);
+    has_memory(&promises, 2, 0).await.unwrap();
+    promises.accepted(JOB, Some(lane(1)));
+    assert_eq!(promises.left(), 80, "the others are free");
+    has_memory(&promises, 0, 100).await.unwrap();
+    has_memory(&promises, 2, 111).await.unwrap();
+    assert_eq!(promises.left(), 40, "the first has expired, ours has not");
+    promises.release(JOB).unwrap();
+    assert_eq!(budget.left(), 130);
+}
+
+#[tokio::test]
+async fn what_was_promised_is_kept_by_a_start_with_less_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = |bytes, now| {
+        let journal = Journal::open(folder.path()).unwrap();
+        Promises::open(journal, Budget::new(bytes), now).unwrap()
+    };
+    let promises = open(200, 0);
+    for stage in 0..3 {
+        has_memory(&promises, stage, 0).await.unwrap();
+    }
+    promises.keep().unwrap();
+    promises.accepted(JOB, Some(lane(1)));
+    // Half of what is left then.
+    assert_eq!((promises.more(lane(1)).unwrap(), promises.left()), (75, 75));
+    drop(promises);
+    let promises = open(50, 5);
+    assert_eq!(promises.left(), 0);
+    let refused = has_memory(&promises, 2, 5).await.unwrap_err();
+    assert!(matches!(refused, ShardError::Memory { left: 0, limit: 50, .. }), "{refused}");
+    // Events are told again.
+    promises.accepted(JOB, Some(lane(1)));
+    promises.owed(lane(1)).take(NEEDS).await.unwrap();
+    assert_eq!(promises.more(lane(1)).unwrap(), 75, "what its texts were promised");
+    promises.release(JOB).unwrap();
+    assert_eq!(promises.left(), 50);
+    // A lane of ours of which nothing was written down has what it needs.
+    promises.owed(lane(7)).take(Footprint { lane: 70, repeat: 0 }).await.unwrap();
+    assert_eq!(promises.left(), 0);
+    drop(promises);
+    // Until all events are told, an offer that has expired may be a lane of ours.
+    let promises = open(200, 5);
+    has_memory(&promises, 0, 5).await.unwrap();
+    promises.keep().unwrap();
+    let promises = open(200, 20);
+    has_memory(&promises, 1, 600).await.unwrap();
+    assert_eq!(promises.left(), 110);
+    has_memory(&promises, 1, 700).await.unwrap();
+    assert_eq!(promises.left(), 150);
 }
 
 /// A worker that offers nothing but what `change` makes of its configuration, asked for a lane of a job that `job`
@@ -138,7 +223,8 @@ async fn asked(
     });
     let folder = tempfile::tempdir().unwrap();
     let prices = Prices { sno: PRICE, eth: None };
-    let mut config = WorkerConfig { memory: 1 << 30, max_lanes: 1, prices, limits: Limits::NONE, credit: None };
+    let mut config =
+        WorkerConfig { memory: Budget::new(1 << 30), max_lanes: 1, prices, limits: Limits::NONE, credit: None };
     change(&mut config);
     let context = Context {
         ports: support::ports(1, chain, store, Arc::<Hub>::default(), folder.path()),
@@ -147,7 +233,8 @@ async fn asked(
         roster: Arc::new(Roster::new(identity(1).address())),
         stream_router: Default::default(),
     };
-    quote(&context, lane(0), (terms, manifest), |_, _| true, |_, room| room).await.map(|(offer, _)| offer)
+    let promises = promises(&context);
+    quote(&context, lane(0), (terms, manifest), (&promises, || 1)).await.map(|(offer, _)| offer)
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use tensorlink_node::Roster;
+use tensorlink_node::budget::Budget;
 use tensorlink_node::price::Prices;
 use tensorlink_worker::{Context as WorkerContext, Limits, Worker, WorkerConfig};
 use tokio::sync::oneshot;
@@ -50,7 +51,7 @@ pub(crate) async fn run(
     let make = device::factory(engine);
     let context = WorkerContext {
         config: WorkerConfig {
-            memory: u64::MAX,
+            memory: Budget::new(u64::MAX),
             max_lanes: 1,
             prices: Prices { sno: 1, eth: None },
             limits: Limits::NONE,

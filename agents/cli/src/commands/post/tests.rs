@@ -92,6 +92,32 @@ fn adapters_are_trained_in_place_of_weights() {
     }
 }
 
+/// Workers that just hold a cut hold the stages that come of it, with what is beside them.
+fn fits(draft: &Draft, stages: usize) {
+    let least = least_memory(draft, stages);
+    let prepared = compile(draft, &draft.cut(&vec![least; stages]).unwrap()).unwrap();
+    for (stage, compiled) in prepared.stages.iter().enumerate() {
+        let needs = Footprint::training(&compiled.program, 1).alone();
+        assert!(
+            needs <= least,
+            "{}: stage {stage} of {stages} needs {needs} bytes, {least} were asked for",
+            draft.name
+        );
+    }
+}
+
+#[test]
+fn what_a_cut_is_made_for_is_enough_for_its_stages() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let digits = read_draft(&examples.join("digits.json"), &examples.join("digits.csv.gz")).unwrap();
+    let lora = r#""lora": { "rank": 2, "alpha": 4, "targets": ["query", "value"] }"#;
+    let language = [drafted(&tune(Family::Llama, 4)).unwrap(), drafted(&tune_by(Family::Qwen3, 4, lora)).unwrap()];
+    let texts = tell(&Folder::new(Family::Bert), 5, "", TEXTS).unwrap();
+    for draft in [digits, texts].iter().chain(&language) {
+        (1..=2).for_each(|stages| fits(draft, stages));
+    }
+}
+
 #[test]
 fn adapters_that_cannot_be_say_why() {
     for (family, lora, what) in [

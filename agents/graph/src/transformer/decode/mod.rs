@@ -26,7 +26,7 @@ pub mod session;
 use thiserror::Error;
 
 pub use engine::{CacheEngine, Layout};
-pub use runner::{CachedRunner, Turn};
+pub use runner::{CachedRunner, Turn, bytes_per_token};
 pub use session::Session;
 
 use super::plan::PlanError;

@@ -7,16 +7,23 @@ use tensorlink_types::{Source, TensorType};
 
 use super::attention::{Attention, Span};
 use super::core::Cores;
-use super::engine::{CacheEngine, Layout};
+use super::engine::CacheEngine;
 use super::piece::{Frame, Kept, Piece};
 use super::session::{Kind, Session};
 use super::{DecodeError, MAX_ROWS};
 use crate::engine::EngineError;
 use crate::executor::ExecuteError;
-use crate::transformer::architecture::Output;
-use crate::transformer::emit::{Core, TABLES, with_rows};
+use crate::transformer::emit::{TABLES, with_rows};
 use crate::transformer::plan::{Plan, PlanError};
 use crate::transformer::runner::StageRunner;
+
+/// Bytes of a token's keys and values in a stage, as [`CachedRunner::bytes_per_token`]; none where texts do not go on.
+///
+/// # Errors
+/// [`PlanError`] if the plan gives no program.
+pub fn bytes_per_token(plan: &Plan) -> Result<u64, PlanError> {
+    if plan.goes_on() { Ok(Kind::of(plan, &Piece::body(plan, 1)?).bytes_per_token()) } else { Ok(0) }
+}
 
 /// The next tokens of one session.
 pub struct Turn<'a, E: CacheEngine> {
@@ -56,15 +63,12 @@ impl<E: CacheEngine> CachedRunner<E> {
     /// [`DecodeError::NotADecoder`].
     pub fn sharing(runner: StageRunner<E>) -> Result<Self, DecodeError> {
         let (engine, plan, constants) = runner.into_parts();
-        let a = plan.architecture();
-        if !a.causal || !matches!(a.output, Output::Logits { .. }) {
+        if !plan.goes_on() {
             return Err(DecodeError::NotADecoder);
         }
         let mut bodies = Kept::default();
         let body = bodies.get(1, || Piece::body(&plan, 1))?;
-        let layout = |ty: &TensorType, columns| Layout { row: ty.clone(), columns, most: a.context };
-        let layer = |core: &Core| [layout(&core.key.ty, false), layout(&core.value.ty, true)];
-        let kind = Arc::new(Kind { layers: body.cut.cores.iter().map(layer).collect(), context: a.context });
+        let kind = Arc::new(Kind::of(&plan, &body));
         Ok(Self {
             engine,
             plan,

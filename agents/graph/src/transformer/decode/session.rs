@@ -2,9 +2,14 @@
 
 use std::sync::Arc;
 
+use tensorlink_types::TensorType;
+
 use super::DecodeError;
 use super::engine::{CacheEngine, Layout};
+use super::piece::Piece;
 use crate::executor::ExecuteError;
+use crate::transformer::emit::Core;
+use crate::transformer::plan::Plan;
 
 /// What the sessions of a runner have in common; its identity says whose they are.
 #[derive(Debug)]
@@ -16,6 +21,14 @@ pub(super) struct Kind {
 }
 
 impl Kind {
+    /// Of a plan's sessions; `body` is its body for any number of rows.
+    pub(super) fn of(plan: &Plan, body: &Piece) -> Self {
+        let context = plan.architecture().context;
+        let layout = |ty: &TensorType, columns| Layout { row: ty.clone(), columns, most: context };
+        let layer = |core: &Core| [layout(&core.key.ty, false), layout(&core.value.ty, true)];
+        Self { layers: body.cut.cores.iter().map(layer).collect(), context }
+    }
+
     pub(super) fn bytes_per_token(&self) -> u64 {
         self.layers.iter().flatten().map(|layout| layout.row.byte_len()).fold(0, u64::saturating_add)
     }

@@ -32,7 +32,7 @@ async fn what_is_published_is_what_workers_check_and_users_read_back() {
     let chain = MemoryChain::serving(serving_view(2), &[worker, worker], &shards);
     for stage in 0..2 {
         let source = ShardSource { job: JOB, stage, manifest: published.manifest, holders: vec![] };
-        let shard = ServingShard::fetch(chain.as_ref(), &store, &source, (LONGEST, 1 << 30)).await.unwrap();
+        let shard = ServingShard::fetch(chain.as_ref(), &store, &source, (LONGEST, &(1u64 << 30))).await.unwrap();
         assert_eq!(*shard.plan, prepared.stages[usize::from(stage)].plan);
     }
     let plans: Vec<Plan> = prepared.stages.iter().map(|stage| stage.plan.clone()).collect();

@@ -47,17 +47,17 @@ struct Rows {
 }
 
 impl<E: CacheEngine> Cached<E> {
-    /// Moves the stage's constants to the engine's device. `memory` holds them and, in what is left, the keys and
-    /// values of open texts.
+    /// Moves the stage's constants to the engine's device. There is memory for the keys and values of one text, and
+    /// `more` bytes for those of others.
     ///
     /// # Errors
     /// [`DecodeError::NotADecoder`], or when the device fails.
-    pub fn new(engine: E, shard: Arc<ServingShard>, memory: u64) -> Result<Self, DecodeError> {
+    pub fn new(engine: E, shard: Arc<ServingShard>, more: u64) -> Result<Self, DecodeError> {
         let runner = CachedRunner::new(engine, shard.plan.as_ref().clone(), &shard.constants)?;
-        let constants = shard.constants.iter().map(|constant| constant.ty().byte_len()).fold(0, u64::saturating_add);
-        let left = memory.saturating_sub(constants);
-        let most = left.checked_div(runner.bytes_per_token()).unwrap_or(u64::MAX);
-        // As many as the longest text has, whose tensors fit into memory (`ServingShard::fetch`), or one of each text
+        let others = more.checked_div(runner.bytes_per_token()).unwrap_or(u64::MAX);
+        // A text may take twice its own.
+        let most = others.saturating_add(u64::from(shard.longest).saturating_mul(2));
+        // As many as the longest text has, whose tensors fit into memory (`Footprint::serving`), or one of each text
         // that waits.
         let rows = shard.longest.clamp(TURNS, MAX_ROWS);
         Ok(Self { runner, shard, sessions: HashMap::new(), most, rows })

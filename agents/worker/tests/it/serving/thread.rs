@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tensorlink_graph::Reference;
 use tensorlink_graph::transformer::{StageRunner, tokens};
+use tensorlink_node::footprint::MAX_TEXTS;
 use tensorlink_node::ports::SystemClock;
 use tensorlink_node::serving::{Gives, ServingShard};
 use tensorlink_num::Tensor;
 use tensorlink_worker::serving::runner::{Runner, RunnerError, Turn, Whole};
-use tensorlink_worker::serving::texts::{MAX_TEXTS, Text};
+use tensorlink_worker::serving::texts::Text;
 use tensorlink_worker::serving::thread::{Done, LaneThread, StartError, Step};
 
 use crate::support::lane;

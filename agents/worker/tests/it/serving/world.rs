@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tensorlink_graph::Reference;
 use tensorlink_graph::transformer::{StageRunner, tokens};
+use tensorlink_node::budget::Budget;
 use tensorlink_node::ports::chain::JobState;
 use tensorlink_node::ports::{Clock, Event, Net, Protocol, SystemClock};
 use tensorlink_node::price::Prices;
@@ -108,7 +109,7 @@ impl World {
         let context = Arc::new(Context {
             ports,
             config: WorkerConfig {
-                memory: 1 << 30,
+                memory: Budget::new(1 << 30),
                 max_lanes: 1,
                 prices: Prices { sno: 1, eth: None },
                 limits: Limits { stake: 100, ..Limits::NONE },
