@@ -312,14 +312,14 @@ where
         }
         if game.turn == Turn::Answering {
             // The worker answers when it likes: gas may become dearer meanwhile.
-            self.top_up(challenge, cost::bytes_of(&game.position, game.hints.len())).await?;
+            self.top_up(challenge, cost::bytes_of(&game.position, game.hints.len())).await;
         }
         if game.turn != Turn::Asking {
             return Ok(false);
         }
         let call = match self.next(game).await? {
             Next::Ask(step) => {
-                self.top_up(challenge, step.question().map_or(0, cost::most_bytes)).await?;
+                self.top_up(challenge, step.question().map_or(0, cost::most_bytes)).await;
                 Call::Challenge { challenge, step }
             }
             Next::Element(proof) => {
@@ -355,16 +355,22 @@ where
     }
 
     /// Puts up more for the worker's gas, if it has become so dear that what is left might not cover the next answer.
-    async fn top_up(&self, challenge: U256, bytes: u64) -> Result<(), Failed> {
+    /// Where that fails the game goes on: what is left may do.
+    async fn top_up(&self, challenge: U256, bytes: u64) {
+        match self.try_top_up(challenge, bytes).await {
+            Ok(None) => {}
+            Ok(Some(amount)) => tracing::info!(%challenge, %amount, "gas is dearer: more is put up for the worker's"),
+            Err(error) => tracing::warn!(%challenge, %error, "no more is put up for the worker's gas"),
+        }
+    }
+
+    async fn try_top_up(&self, challenge: U256, bytes: u64) -> Result<Option<U256>, ChainError> {
         let chain = &self.auditor.ports.chain;
         // By the newest block: events may wait for confirmation, and nothing is to be put up twice.
-        let left = chain.deposit_left(challenge).await.map_err(fatal)?;
-        let base_fee = chain.base_fee().await.map_err(fatal)?;
-        let Some(amount) = cost::top_up(left, bytes, base_fee) else { return Ok(()) };
-        let fund = Call::Challenge { challenge, step: Box::new(Move::Fund { amount }) };
-        chain.send(fund).await.map_err(fatal)?;
-        tracing::info!(%challenge, %amount, %base_fee, "gas is dearer: more is put up for the worker's");
-        Ok(())
+        let (left, base_fee) = (chain.deposit_left(challenge).await?, chain.base_fee().await?);
+        let Some(amount) = cost::top_up(left, bytes, base_fee) else { return Ok(None) };
+        chain.send(Call::Challenge { challenge, step: Box::new(Move::Fund { amount }) }).await?;
+        Ok(Some(amount))
     }
 
     /// What convicts the neighbour that signed to the worker another log than it claims.
