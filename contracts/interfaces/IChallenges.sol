@@ -14,26 +14,35 @@ import {BoundaryLogs, Claim, Operator} from "../types/Types.sol";
 ///
 /// | state | move | next |
 /// |---|---|---|
-/// | – | open (anyone, for a bond; asks the first question) | Answering |
-/// | Answering | answer… (the worker, by the deadline) | Asking |
-/// | Answering | timeout (anyone, past the deadline) | Won: the worker is convicted of silence, the bond goes back |
+/// | – | open (anyone, for a bond and a deposit; asks the first question) | Answering |
+/// | Answering | answer… (the worker, by the deadline) | Asking; Spent, if the deposit does not cover it |
+/// | Answering | timeout (anyone, past the deadline) | Won: the worker is convicted of silence |
 /// | Asking | ask… (the challenger, by the deadline) | Answering |
-/// | Asking | timeout (anyone, past the deadline) | Lost: the bond goes to the worker; others can still challenge |
-/// | Answering, Asking | timeout (anyone, once the claim is void) | Won: the bond goes back |
+/// | Asking | timeout (anyone, past the deadline) | Lost; others can still challenge |
+/// | Spent | timeout (anyone) | Lost; others can still challenge |
+/// | Answering, Asking, Spent | timeout (anyone, once the claim is void) | Won |
+///
+/// The bond, in SNO, stands for the delay; it is dearer the more challenges of the claim there were (P-44). The
+/// deposit, in ETH, stands for the worker's gas: what each answer costs it at the block's base fee is noted as owed to
+/// it (P-42). If the challenge is won, bond and deposit go back to the challenger. If it is lost, the worker gets the
+/// bond and what it is owed, and the challenger the rest of the deposit. ETH is collected, SNO is sent.
 ///
 /// Any number of challenges of a claim run side by side; none is in another's way. Each side has a chess clock, but for
 /// each move it has at least `moveGrace` seconds and `moveBlocks` blocks. So neither a late move of the other side nor
-/// an outage of the chain takes its time away. A challenge has at most 32 questions, so it ends.
+/// an outage of the chain takes its time away. A challenge has at most 32 questions, so it ends; 6 of them begin anew
+/// at a root, and together they ask for at most 48 KiB (P-43).
 ///
 /// @dev Whoever made the claim can answer every question from what it computed: each is about the claim itself or about
 /// what the worker has answered before (P-22). The chain keeps only hashes of the position and the facts, so every move
 /// passes both as the last events told them.
 interface IChallenges {
     /// @dev `None` is a challenge that does not exist. `Asking`: the challenger's turn. `Answering`: the worker's.
+    /// `Spent`: the deposit did not cover an answer.
     enum State {
         None,
         Asking,
         Answering,
+        Spent,
         Won,
         Lost
     }
@@ -67,6 +76,16 @@ interface IChallenges {
         uint32 workerLeft;
         /// Number of the block in which the turn began.
         uint32 turnBlock;
+        /// Bytes that the answer to the last question takes at most (`AnswerCost`).
+        uint16 lastBytes;
+        /// Bytes that were asked for so far.
+        uint16 bytesAsked;
+        /// Questions so far that did not go on from the last answer.
+        uint8 restarts;
+        /// What was put up for the worker's gas, in wei of ETH.
+        uint128 deposit;
+        /// How much of it the worker's answers have cost, in wei of ETH.
+        uint128 owed;
         /// EIP-712 digest of the claim (C-9).
         bytes32 claimId;
         /// Hash of the `Position`.
@@ -82,6 +101,24 @@ interface IChallenges {
     event ChallengeOpened(
         uint256 indexed challenge, bytes32 indexed claimId, address indexed challenger, address worker, Claim claim
     );
+
+    /// @notice ETH was put up for the worker's gas.
+    /// @param challenge id of the challenge
+    /// @param from who paid
+    /// @param amount in wei
+    event Funded(uint256 indexed challenge, address indexed from, uint256 amount);
+
+    /// @notice What an answer costs its worker was noted.
+    /// @param challenge id of the challenge
+    /// @param gasUsed gas of the answer's transaction, as metered
+    /// @param owed what all answers so far have cost, in wei of ETH; no more than the deposit
+    /// @param spent whether the deposit does not cover it, so that the challenge is lost
+    event Charged(uint256 indexed challenge, uint256 gasUsed, uint256 owed, bool spent);
+
+    /// @notice An account has collected its credit.
+    /// @param account whose it was
+    /// @param amount in wei of ETH
+    event Collected(address indexed account, uint256 amount);
 
     /// @notice The worker is asked.
     /// @param challenge id of the challenge
@@ -116,13 +153,13 @@ interface IChallenges {
     /// @param nextSignature the same of the next stage's worker
     event LogsGiven(uint256 indexed challenge, BoundaryLogs logs, bytes previousSignature, bytes nextSignature);
 
-    /// @notice A challenge is over; the bond went back to the challenger.
+    /// @notice A challenge is over; bond and deposit went back to the challenger.
     /// @param challenge id of the challenge
     /// @param claimId EIP-712 digest of the claim (C-9)
     /// @param silence whether the worker is convicted of silence; if not, the claim was void already
     event ChallengeWon(uint256 indexed challenge, bytes32 indexed claimId, bool silence);
 
-    /// @notice A challenge is over; the bond went to the worker.
+    /// @notice A challenge is over; the bond and what it is owed for gas went to the worker.
     /// @param challenge id of the challenge
     /// @param claimId EIP-712 digest of the claim (C-9)
     event ChallengeLost(uint256 indexed challenge, bytes32 indexed claimId);
@@ -192,17 +229,43 @@ interface IChallenges {
     /// @notice A challenge has at most 32 questions.
     error TooManyAsks();
 
+    /// @notice A challenge has at most 6 questions that do not go on from the last answer.
+    error TooManyRestarts();
+
+    /// @notice A challenge asks for at most 48 KiB.
+    /// @param bytesAsked what it would have asked for, in bytes
+    error TooManyBytes(uint256 bytesAsked);
+
+    /// @notice The deposit does not cover the answer to this question at the block's base fee; fund the challenge.
+    /// @param needed what must be left of it, in wei of ETH
+    error DepositTooSmall(uint256 needed);
+
+    /// @notice The account has no credit.
+    error NothingToCollect();
+
+    /// @notice The account did not take its ETH.
+    error TransferFailed();
+
     /// @notice Challenges a claim on record. Asks for the states after its steps, or, if the claim is of one step, for
     /// a statement about it. Anyone may call.
-    /// Effects: takes the bond in SNO, which needs an allowance; holds back the claim's finality.
-    /// Requirements: the claim is live, and was committed less than two challenge windows of its job ago.
+    /// Effects: takes the bond (`bondFor`) in SNO, which needs an allowance, and the ETH sent as deposit; holds back
+    /// the claim's finality.
+    /// Requirements: the claim is live, and was committed less than two challenge windows of its job ago; the deposit
+    /// covers the first answer at the block's base fee.
     /// @param claim the claim
     /// @param committedAt when it was committed, as a Unix timestamp
     /// @param question how many levels of the tree are asked for, and hints
     /// @return challenge id of the challenge
     function open(Claim calldata claim, uint64 committedAt, Question calldata question)
         external
+        payable
         returns (uint256 challenge);
+
+    /// @notice Adds the ETH sent to a challenge's deposit; it is the challenger's if the challenge is won, or if it is
+    /// not used up. Anyone may call.
+    /// Requirements: the challenge is open, and its deposit has covered all answers.
+    /// @param challenge id of the challenge
+    function fund(uint256 challenge) external payable;
 
     /// @notice Answers `Steps` for the first time. Only the worker.
     /// Requirements: the claim's new state is the last entry of the list.
@@ -367,10 +430,27 @@ interface IChallenges {
         Question calldata question
     ) external;
 
-    /// @notice Ends a challenge and pays out its bond, by the table above. Anyone may call.
-    /// Requirements: the time of the side whose turn it is has run out, or the claim is void.
+    /// @notice Ends a challenge, pays out its bond and credits its deposit, by the table above. Anyone may call.
+    /// Requirements: the time of the side whose turn it is has run out, the deposit did not cover an answer, or the
+    /// claim is void.
     /// @param challenge id of the challenge
     function timeout(uint256 challenge) external;
+
+    /// @notice Pays the caller its whole credit.
+    /// @return amount in wei of ETH
+    function collect() external returns (uint256 amount);
+
+    /// @notice What an account can collect.
+    /// @param account whose credit
+    /// @return in wei of ETH
+    function creditOf(address account) external view returns (uint256);
+
+    /// @notice Bond of the next challenge of a claim: it doubles with each, up to the bounty of the lane's stake, and
+    /// is never below `disputeBond`.
+    /// @param job the claim's job
+    /// @param claimId EIP-712 digest of the claim (C-9)
+    /// @return in wei of SNO
+    function bondFor(uint64 job, bytes32 claimId) external view returns (uint96);
 
     /// @notice A challenge.
     /// @param challenge its id

@@ -21,6 +21,10 @@ library ParameterBounds {
     uint256 internal constant PERIODS_PER_WINDOW = 8;
     /// @dev Most questions of a challenge; a game over the largest interval and tensor takes about ten.
     uint256 internal constant MAX_ASKS = 32;
+    /// @dev Most questions of a challenge that do not go on from the last answer. The longest game of an honest
+    /// challenger has three, for the logs, a log and the states again; as many are left for hints that missed
+    /// by chance.
+    uint256 internal constant MAX_RESTARTS = 6;
 
     error ParameterOutOfBounds(string parameter);
 

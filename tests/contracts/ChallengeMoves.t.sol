@@ -2,6 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {IChallenges} from "../../contracts/interfaces/IChallenges.sol";
+import {ParameterBounds} from "../../contracts/libraries/ParameterBounds.sol";
 import {Facts, LogsAnswer, Pick, Position, StepAnswer, Subject} from "../../contracts/types/Challenge.sol";
 import {BoundaryLogs, Claim, EdgeLog, Operator, TensorType} from "../../contracts/types/Types.sol";
 import {ChallengeTest} from "./protocol/ChallengeTest.sol";
@@ -73,7 +74,7 @@ contract ChallengeMovesTest is ChallengeTest {
         if (levels > 2) levels = 2;
         _challenge();
         _answer(ID);
-        for (uint256 i = 0; i < 12; ++i) {
+        for (uint256 i = 0; i < 12 && challenges.challengeOf(ID).restarts < ParameterBounds.MAX_RESTARTS; ++i) {
             seed = uint256(keccak256(abi.encode(seed)));
             levels = uint8(seed % 8) + 1;
             _askAnything(ID, seed >> 8);

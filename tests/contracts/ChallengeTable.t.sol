@@ -3,6 +3,7 @@ pragma solidity ^0.8.28;
 
 import {IChallenges} from "../../contracts/interfaces/IChallenges.sol";
 import {Merkle} from "../../contracts/libraries/Merkle.sol";
+import {ParameterBounds} from "../../contracts/libraries/ParameterBounds.sol";
 import {Facts, LogsAnswer, Pick, Position, StepAnswer, Subject} from "../../contracts/types/Challenge.sol";
 import {Operator} from "../../contracts/types/Types.sol";
 import {ChallengeTest} from "./protocol/ChallengeTest.sol";
@@ -63,12 +64,18 @@ contract ChallengeTableTest is ChallengeTest {
         uint256 moves = (seed >> 16) % 14;
         for (uint256 i = 0; i < moves; ++i) {
             seed = uint256(keccak256(abi.encode(seed)));
+            if (i % 2 == 1 && challenges.challengeOf(ID).restarts == ParameterBounds.MAX_RESTARTS) break;
             if (i % 2 == 0) _answer(ID);
             else _askAnything(ID, seed);
         }
         if (kind == 1 || kind == 2) {
             _lie(claim, 0);
             isVoid = true;
+        }
+        if (kind == 4 && challenges.challengeOf(ID).state == IChallenges.State.Answering) {
+            vm.fee(1 gwei);
+            _answer(ID);
+            assertEq(uint8(challenges.challengeOf(ID).state), uint8(IChallenges.State.Spent));
         }
         uint256 time = (seed >> 24) % 3;
         // Its seconds have passed, but not the blocks that a move is given.
@@ -85,13 +92,14 @@ contract ChallengeTableTest is ChallengeTest {
     function _move(Move move, address who) private {
         IChallenges.Challenge memory c = challenges.challengeOf(ID);
         bytes4 refusal = _refusal(c, move, who);
-        if (refusal == 0 && _fits(move)) {
+        if (refusal == 0 && _fits(move) && (!_restarts(move) || c.restarts < ParameterBounds.MAX_RESTARTS)) {
             _play(move);
             bool answered = move <= Move.Answer;
             IChallenges.State next = answered ? IChallenges.State.Asking : IChallenges.State.Answering;
             IChallenges.Challenge memory now_ = challenges.challengeOf(ID);
             assertEq(uint8(now_.state), uint8(next));
             assertEq(now_.asks, answered ? c.asks : c.asks + 1);
+            assertGe(now_.bytesAsked, c.bytesAsked);
             assertEq(now_.position, keccak256(abi.encode(positions[ID])), "what the events tell");
             return;
         }
@@ -135,6 +143,12 @@ contract ChallengeTableTest is ChallengeTest {
         if (move == Move.AskStatement) return p.subject == Subject.Steps && bottom;
         if (move == Move.AskOutput) return p.subject == Subject.Trace && bottom;
         return f.microBatches > 0;
+    }
+
+    /// @dev Whether it is a question that does not go on from the last answer.
+    function _restarts(Move move) private pure returns (bool) {
+        return move == Move.AskSteps || move == Move.AskTrace || move == Move.AskState || move == Move.AskLogs
+            || move == Move.AskLog;
     }
 
     /// @dev As it is right, by who may.
@@ -196,15 +210,20 @@ contract ChallengeTableTest is ChallengeTest {
     /// @dev It is somebody's turn, but not for this.
     function _isOfForm(bytes4 reason) private pure returns (bool) {
         return reason == IChallenges.WrongSubject.selector || reason == IChallenges.WrongPick.selector
-            || reason == IChallenges.WrongLevels.selector || reason == IChallenges.WrongAnswer.selector;
+            || reason == IChallenges.WrongLevels.selector || reason == IChallenges.WrongAnswer.selector
+            || reason == IChallenges.TooManyRestarts.selector;
     }
 
     function _timeout(address who) private {
         IChallenges.Challenge memory c = challenges.challengeOf(ID);
         bytes4 refusal;
-        if (c.state == IChallenges.State.None) refusal = IChallenges.UnknownChallenge.selector;
-        else if (c.state >= IChallenges.State.Won) refusal = IChallenges.NotYourTurn.selector;
-        else if (!isVoid && !isOver) refusal = IChallenges.DeadlineNotReached.selector;
+        if (c.state == IChallenges.State.None) {
+            refusal = IChallenges.UnknownChallenge.selector;
+        } else if (c.state >= IChallenges.State.Won) {
+            refusal = IChallenges.NotYourTurn.selector;
+        } else if (!isVoid && !isOver && c.state != IChallenges.State.Spent) {
+            refusal = IChallenges.DeadlineNotReached.selector;
+        }
 
         vm.prank(who);
         (bool done, bytes memory reason) = address(challenges).call(abi.encodeCall(IChallenges.timeout, (ID)));

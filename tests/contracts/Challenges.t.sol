@@ -6,12 +6,15 @@ import {IERC20Errors} from "@openzeppelin/contracts/interfaces/draft-IERC6093.so
 import {IChallenges} from "../../contracts/interfaces/IChallenges.sol";
 import {ICheckpoints} from "../../contracts/interfaces/ICheckpoints.sol";
 import {IDisputes} from "../../contracts/interfaces/IDisputes.sol";
-import {Subject} from "../../contracts/types/Challenge.sol";
+import {Dissection} from "../../contracts/libraries/Dissection.sol";
+import {Position, Subject} from "../../contracts/types/Challenge.sol";
 import {Claim, ContradictionProof, StepStatement} from "../../contracts/types/Types.sol";
 import {ChallengeTest} from "./protocol/ChallengeTest.sol";
 
 /// @dev Who may open and end a challenge, when, and what happens to the money.
 contract ChallengesTest is ChallengeTest {
+    using Dissection for Position;
+
     function setUp() public override {
         super.setUp();
         claim = _commitTraining(0);
@@ -186,9 +189,7 @@ contract ChallengesTest is ChallengeTest {
         _answer(1);
         for (uint256 asks = 1; asks < 32; ++asks) {
             vm.warp(challenges.challengeOf(1).deadline - 1);
-            vm.prank(auditor);
-            challenges.askLogs(1, positions[1]);
-            _follow();
+            _askSlowly();
             vm.warp(challenges.challengeOf(1).deadline - 1);
             _answer(1);
         }
@@ -200,6 +201,43 @@ contract ChallengesTest is ChallengeTest {
         vm.roll(block.number + 10);
         challenges.timeout(1);
         assertEq(sno.balanceOf(workers[STAGE].addr), 100 ether);
+    }
+
+    /// @dev One level after another, down the states, the trace and an output, and then anew.
+    function _askSlowly() private {
+        Position memory p = positions[1];
+        if (!p.isBottom()) return _ask(1, 0);
+        if (p.subject == Subject.Steps) return _askStatement(1, 0);
+        if (p.subject == Subject.Trace) return _askOutput(1, 0);
+        vm.prank(auditor);
+        challenges.askTree(1, p, factsOf[1], Subject.Steps, _plain(1));
+        _follow();
+    }
+
+    /// @dev P-43: a search goes down; it begins anew a few times only, whatever it begins with.
+    function test_restartsEnd() public {
+        levels = 2;
+        _challenge();
+        _answer(1);
+        for (uint256 i = 0; i < 6; ++i) {
+            vm.startPrank(auditor);
+            if (i % 2 == 0) challenges.askLogs(1, positions[1]);
+            else challenges.askTree(1, positions[1], factsOf[1], Subject.Steps, _plain(2));
+            vm.stopPrank();
+            _follow();
+            _answer(1);
+        }
+        vm.startPrank(auditor);
+        vm.expectRevert(IChallenges.TooManyRestarts.selector);
+        challenges.askLogs(1, positions[1]);
+        vm.expectRevert(IChallenges.TooManyRestarts.selector);
+        challenges.askTree(1, positions[1], factsOf[1], Subject.Steps, _plain(2));
+        vm.expectRevert(IChallenges.TooManyRestarts.selector);
+        challenges.askLog(1, positions[1], factsOf[1], claim, _logsOf(0), 3, _plain(3));
+        vm.stopPrank();
+        // What was answered last can still be used.
+        _askStatement(1, 0);
+        _answer(1);
     }
 
     /// @dev P-16: a friend of the worker that opens first, and lets its time pass, shields nothing.

@@ -144,14 +144,21 @@ contract GasTest is ProtocolTest {
     function test_challenge() public {
         uint64 job = _run(1, 1, 1);
         (Claim memory claim, uint64 when) = _commit(job, 0, 0, 0, 0);
+        vm.deal(auditor, 1 ether);
         vm.prank(auditor);
-        challenges.open(claim, when, _plain(2));
+        challenges.open{value: 0.5 ether}(claim, when, _plain(2));
         _snapshot("open challenge");
+        vm.prank(auditor);
+        challenges.fund{value: 0.5 ether}(1);
+        _snapshot("fund challenge");
         _addValidator();
         skip(1 days);
         vm.roll(block.number + 100);
         challenges.timeout(1);
         _snapshot("timeout challenge, silence");
+        vm.prank(auditor);
+        challenges.collect();
+        _snapshot("collect from challenges");
     }
 
     /// @dev P-18: a job as large as they come fits in transactions of 2^24 gas (EIP-7825), from post to settlement.

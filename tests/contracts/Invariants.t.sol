@@ -44,7 +44,7 @@ contract InvariantsTest is Test {
     }
 
     function _moves() private view returns (bytes4[] memory selectors) {
-        selectors = new bytes4[](51);
+        selectors = new bytes4[](55);
         selectors[0] = economy.stake.selector;
         selectors[1] = economy.requestUnstake.selector;
         selectors[2] = economy.withdraw.selector;
@@ -81,6 +81,10 @@ contract InvariantsTest is Test {
         selectors[46] = selectors[47] = economy.seal.selector;
         selectors[48] = selectors[49] = economy.reveal.selector;
         selectors[50] = economy.burn.selector;
+        selectors[51] = economy.changeFee.selector;
+        selectors[52] = economy.fund.selector;
+        selectors[53] = economy.collectFromChallenges.selector;
+        selectors[54] = economy.answer.selector;
     }
 
     /// @dev The moves do something: on one long walk each of them has its effect, so the invariants are not of an idle
@@ -117,6 +121,8 @@ contract InvariantsTest is Test {
         assertGt(economy.refusedReveals(), 0, "hasty lanes");
         assertGt(economy.differences(), 0, "replicas that differ");
         assertGt(economy.asks(), 0, "questions");
+        assertGt(economy.fundings(), 0, "deposits that grow");
+        assertGt(economy.spent(), 0, "deposits that are used up");
         assertGt(economy.answersSealed(), 0, "answers of auditors");
         assertGt(economy.answersRevealed(), 0, "revealed answers");
         assertGt(economy.answersLate(), 0, "late answers");
@@ -146,6 +152,7 @@ contract InvariantsTest is Test {
         assertEq(sno.balanceOf(address(jobs)), 0, "all SNO is collected");
         assertEq(address(jobs).balance, 0, "all ETH is collected");
         assertEq(sno.balanceOf(address(challenges)), 0, "all bonds are paid out");
+        assertEq(address(challenges).balance, 0, "all deposits are collected");
         assertEq(sno.balanceOf(address(custody)), 0, "those of demands, too");
         address[] memory people = economy.people();
         for (uint256 i = 0; i < people.length; ++i) {
@@ -161,7 +168,9 @@ contract InvariantsTest is Test {
         (uint256[] memory locks, uint256 inEth, uint256 inSno) = _jobsAddUp(people, settledToo);
         _stakeAddsUp(people, locks);
         _creditsAddUp(people, inEth, inSno);
-        _sharesAddUp(people, inEth, inSno, _bondsAddUp());
+        (uint256 bonds, uint256 deposits) = _bondsAddUp(people);
+        _sharesAddUp(people, address(sno), inSno, bonds);
+        _sharesAddUp(people, address(0), inEth, deposits);
         uint256 gone = economy.slashedAway() - staking.toBurn();
         assertEq(sno.totalSupply(), 3_000_000 ether - gone, "supply falls by burns only");
     }
@@ -233,22 +242,17 @@ contract InvariantsTest is Test {
         assertEq(sno.balanceOf(address(jobs)), inSno, "SNO is there");
     }
 
-    /// @dev Everybody has what the rules give them; escrows are the user's, bonds the auditor's. Who is honest has
-    /// never less than it was given.
-    function _sharesAddUp(address[] memory people, uint256 inEth, uint256 inSno, uint256 bonds) private view {
+    /// @dev Everybody has what the rules give them of a token; escrows are the user's, bonds and deposits the
+    /// auditor's. Who is honest has never less than it was given.
+    function _sharesAddUp(address[] memory people, address token, uint256 escrows, uint256 putUp) private view {
         for (uint256 i = 0; i < people.length; ++i) {
-            uint256 due = economy.dueTo(people[i], address(sno));
-            if (i == people.length - 2) due -= inSno;
-            if (i == people.length - 1) due -= bonds;
-            assertEq(economy.holdingOf(people[i], address(sno)), due, "SNO of everybody");
-            due = economy.dueTo(people[i], address(0));
-            if (i == people.length - 2) due -= inEth;
-            assertEq(economy.holdingOf(people[i], address(0)), due, "ETH of everybody");
+            uint256 due = economy.dueTo(people[i], token);
+            if (i == people.length - 2) due -= escrows;
+            if (i == people.length - 1) due -= putUp;
+            assertEq(economy.holdingOf(people[i], token), due, "everybody has their share");
         }
         address honest = economy.honest();
-        assertGe(
-            economy.dueTo(honest, address(sno)), economy.givenTo(honest, address(sno)), "an honest worker never loses"
-        );
+        assertGe(economy.dueTo(honest, token), economy.givenTo(honest, token), "an honest worker never loses");
     }
 
     /// @dev What a lane has been paid for: final claims, or tokens.
@@ -263,13 +267,21 @@ contract InvariantsTest is Test {
         assertLe(units, record.intervals, "no more than was agreed");
     }
 
-    function _bondsAddUp() private view returns (uint256 bonds) {
+    /// @dev Bonds of challenges and demands, SNO, and deposits of challenges, ETH; all are the auditor's.
+    function _bondsAddUp(address[] memory people) private view returns (uint256 bonds, uint256 deposits) {
         for (uint256 i = 1; i <= challenges.challengeCount(); ++i) {
             IChallenges.Challenge memory c = challenges.challengeOf(i);
-            bool open = c.state == IChallenges.State.Asking || c.state == IChallenges.State.Answering;
-            if (open) bonds += c.bond;
+            if (c.state == IChallenges.State.None || c.state >= IChallenges.State.Won) continue;
+            bonds += c.bond;
+            deposits += c.deposit;
+            assertEq(c.deposit, economy.putUpFor(i), "deposits are what was put up");
         }
         assertEq(sno.balanceOf(address(challenges)), bonds, "bonds are there");
+        uint256 credits = 0;
+        for (uint256 i = 0; i < people.length; ++i) {
+            credits += challenges.creditOf(people[i]);
+        }
+        assertEq(address(challenges).balance, deposits + credits, "deposits are there, and what is to be collected");
         uint256 still = 0;
         for (uint256 id = 1; id <= economy.demands(); ++id) {
             if (custody.demandOf(id) != 0) ++still;

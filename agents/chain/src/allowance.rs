@@ -10,9 +10,10 @@ use alloy::sol_types::Eip712Domain;
 use tensorlink_bindings::{SNO, Staking};
 use tensorlink_node::ports::chain::Role;
 use tensorlink_node::ports::{Call, ChainError};
+use tensorlink_proof::challenge::{Move, cost};
+use tensorlink_types::JobId;
 
-use crate::calls::takes_bond;
-use crate::calls::{Action, action, plain, role_number};
+use crate::calls::{Action, PutUp, action, is_demand, plain, role_number};
 use crate::views::Views;
 
 alloy::sol! {
@@ -35,9 +36,10 @@ pub(crate) async fn steps(
     signer: &PrivateKeySigner,
     call: &Call,
     now: u64,
+    most_fee: u128,
 ) -> Result<(Option<Action>, Action), ChainError> {
-    let bond = if takes_bond(call) { U256::from(views.parameters().await?.dispute_bond) } else { U256::ZERO };
-    let main = action(views.deployment, call, bond).map_err(unencodable)?;
+    let put_up = put_up(views, call, most_fee).await?;
+    let main = action(views.deployment, call, put_up).map_err(unencodable)?;
     let Some(amount) = main.spends else { return Ok((None, main)) };
     let (account, sno) = (signer.address(), views.deployment.sno);
     let balance = views.balance(account, sno).await?;
@@ -53,6 +55,27 @@ pub(crate) async fn steps(
     }
     let approve = plain(sno, &SNO::approveCall { spender: main.to, value: amount });
     Ok((Some(approve), main))
+}
+
+/// The bond as the chain asks for it now. What a challenge's worker is to be paid back for gas goes by the base fee, as
+/// long as it is one that this node would pay itself.
+async fn put_up(views: Views<'_>, call: &Call, most_fee: u128) -> Result<PutUp, ChainError> {
+    match call {
+        Call::Custody(step) if is_demand(step) => {
+            let bond = U256::from(views.parameters().await?.dispute_bond);
+            Ok(PutUp { bond, deposit: U256::ZERO })
+        }
+        Call::Challenge { step, .. } => match &**step {
+            Move::Open { claim, .. } => {
+                let id = views.deployment.contracts().claim_id(claim);
+                let bond = views.bond_for(JobId(claim.job), id).await?;
+                let fee = views.base_fee().await?.min(U256::from(most_fee));
+                Ok(PutUp { bond, deposit: cost::deposit(fee) })
+            }
+            _ => Ok(PutUp::default()),
+        },
+        _ => Ok(PutUp::default()),
+    }
 }
 
 async fn permitted_stake(

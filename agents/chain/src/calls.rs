@@ -4,7 +4,7 @@
 use alloy::primitives::{Bytes, U256};
 use alloy::sol_types::{Error, SolCall, SolInterface};
 use tensorlink_bindings::disputes::Disputes::DisputesCalls;
-use tensorlink_bindings::{Audits, Beacon, Channels, Checkpoints, Custody, Disputes, Jobs, Staking};
+use tensorlink_bindings::{Audits, Beacon, Challenges, Channels, Checkpoints, Custody, Disputes, Jobs, Staking};
 use tensorlink_node::ports::chain::{Deployment, Role};
 use tensorlink_node::ports::{AuditMove, Call, CustodyMove};
 use tensorlink_proof::challenge::Move;
@@ -27,6 +27,15 @@ pub struct Action {
     pub spends: Option<U256>,
 }
 
+/// What is put up with a call that opens a challenge or a demand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PutUp {
+    /// For the delay, wei of SNO.
+    pub bond: U256,
+    /// For the gas of the worker that a challenge asks, wei of ETH.
+    pub deposit: U256,
+}
+
 /// [`Role`] as the contract numbers it.
 pub(crate) const fn role_number(role: Role) -> u8 {
     match role {
@@ -35,11 +44,11 @@ pub(crate) const fn role_number(role: Role) -> u8 {
     }
 }
 
-/// The transaction of a call. `bond` is the bond of a challenge or a demand, wei of SNO.
+/// The transaction of a call, with what is put up with it if it opens a challenge or a demand.
 ///
 /// # Errors
 /// For what the ABI cannot hold.
-pub fn action(deployment: &Deployment, call: &Call, bond: U256) -> Result<Action, Error> {
+pub fn action(deployment: &Deployment, call: &Call, put_up: PutUp) -> Result<Action, Error> {
     let d = deployment;
     Ok(match call {
         Call::Stake { role, amount } => {
@@ -67,6 +76,7 @@ pub fn action(deployment: &Deployment, call: &Call, bond: U256) -> Result<Action
         Call::Cancel { job } => plain(d.jobs, &Jobs::cancelCall { job: job.0 }),
         Call::Settle { job } => plain(d.jobs, &Jobs::settleCall { job: job.0 }),
         Call::Collect { token } => plain(d.jobs, &Jobs::collectCall { token: *token }),
+        Call::CollectGas => plain(d.challenges, &Challenges::collectCall {}),
         Call::Commit { claim, previous } => {
             plain(d.checkpoints, &Checkpoints::commitCall { claim: recode(claim)?, previous: recode(previous)? })
         }
@@ -96,10 +106,14 @@ pub fn action(deployment: &Deployment, call: &Call, bond: U256) -> Result<Action
             plain(d.disputes, &Disputes::proveEquivocationCall { proof: recode(&**proof)? })
         }
         Call::Audit(step) => audit(d, step)?,
-        Call::Custody(step) => custody(d, step, bond)?,
+        Call::Custody(step) => custody(d, step, put_up.bond)?,
         Call::Challenge { challenge, step } => {
             let moved = Action { data: challenge::encode(*challenge, step)?.into(), ..nothing(d.challenges) };
-            if takes_bond(call) { moved.spending(bond) } else { moved }
+            match **step {
+                Move::Open { .. } => Action { value: put_up.deposit, ..moved }.spending(put_up.bond),
+                Move::Fund { amount } => Action { value: amount, ..moved },
+                _ => moved,
+            }
         }
     })
 }
@@ -189,16 +203,9 @@ pub fn proof(deployment: &Deployment, to: Address, data: &[u8]) -> Option<Call> 
     })
 }
 
-/// Whether a call takes the bond of a challenge.
-pub(crate) fn takes_bond(call: &Call) -> bool {
-    match call {
-        Call::Challenge { step, .. } => matches!(**step, Move::Open { .. }),
-        Call::Custody(step) => matches!(
-            **step,
-            CustodyMove::DemandState { .. } | CustodyMove::DemandSent { .. } | CustodyMove::DemandFiles { .. }
-        ),
-        _ => false,
-    }
+/// Whether a call takes the bond of a demand.
+pub(crate) const fn is_demand(step: &CustodyMove) -> bool {
+    matches!(step, CustodyMove::DemandState { .. } | CustodyMove::DemandSent { .. } | CustodyMove::DemandFiles { .. })
 }
 
 /// A transaction that calls a contract and moves nothing.
@@ -310,7 +317,7 @@ mod tests {
             step_verifier: address,
         };
         let proof = proof_on(&deployment);
-        let action = action(&deployment, &Call::Prove(Box::new(proof.clone())), U256::ZERO).unwrap();
+        let action = action(&deployment, &Call::Prove(Box::new(proof.clone())), PutUp::default()).unwrap();
         assert_eq!((action.to, action.spends), (deployment.disputes, None));
         let call = Disputes::proveSignedCall::abi_decode(&action.data).unwrap();
         assert_eq!(call.proof, bytes::encode(&proof).unwrap());

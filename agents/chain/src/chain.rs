@@ -213,9 +213,12 @@ impl Chain for AlloyChain {
     async fn simulate(&self, call: &Call) -> Result<u64, ChainError> {
         let head = self.reader.head().await?;
         let now = self.next_time(head).await?;
-        let (approval, main) = allowance::steps(self.views(), self.sender.signer(), call, now).await?;
+        let most_fee = self.sender.spending.max_fee();
+        let (approval, main) = allowance::steps(self.views(), self.sender.signer(), call, now, most_fee).await?;
         let actions = approval.into_iter().chain([main]).collect();
-        evm::simulate(self.rpc.clone(), head, now, self.reader.deployment.chain_id, self.account(), actions).await
+        let base_fee = self.views().base_fee().await?;
+        let block = evm::Block { head, now, base_fee: base_fee.saturating_to() };
+        evm::simulate(self.rpc.clone(), block, self.reader.deployment.chain_id, self.account(), actions).await
     }
 
     async fn parameters(&self) -> Result<Parameters, ChainError> {
@@ -288,6 +291,18 @@ impl Chain for AlloyChain {
 
     async fn balance(&self, account: Address, token: Address) -> Result<U256, ChainError> {
         self.views().balance(account, token).await
+    }
+
+    async fn deposit_left(&self, challenge: U256) -> Result<U256, ChainError> {
+        self.views().deposit_left(challenge).await
+    }
+
+    async fn base_fee(&self) -> Result<U256, ChainError> {
+        self.views().base_fee().await
+    }
+
+    async fn gas_credit(&self, account: Address) -> Result<U256, ChainError> {
+        self.views().gas_credit(account).await
     }
 
     async fn credit(&self, account: Address, token: Address) -> Result<U256, ChainError> {

@@ -100,23 +100,30 @@ pub(crate) fn encode(challenge: U256, step: &Move) -> Result<Vec<u8>, Error> {
             question: recode(question)?,
         }
         .abi_encode(),
+        Move::Fund { .. } => C::fundCall { challenge }.abi_encode(),
         Move::Timeout => C::timeoutCall { challenge }.abi_encode(),
     })
 }
 
 /// An event as the port tells it.
-pub(crate) fn event(event: ChallengesEvents) -> Result<Event, Error> {
+pub(crate) fn event(event: ChallengesEvents) -> Result<Option<Event>, Error> {
     use ChallengesEvents as E;
     let (challenge, told) = match event {
         E::ChallengeOpened(e) => {
-            return Ok(Event::ChallengeOpened {
+            return Ok(Some(Event::ChallengeOpened {
                 challenge: e.challenge,
                 id: e.claimId.into(),
                 claim: recode(&e.claim)?,
                 challenger: e.challenger,
                 worker: e.worker,
-            });
+            }));
         }
+        E::Funded(e) => (e.challenge, Told::Funded { amount: e.amount }),
+        E::Charged(e) => {
+            let gas = e.gasUsed.try_into().map_err(|_| Error::custom("gas that no block holds"))?;
+            (e.challenge, Told::Charged { gas, owed: e.owed, spent: e.spent })
+        }
+        E::Collected(_) => return Ok(None),
         E::Asked(e) => {
             let (deadline, position) = (e.deadline.to(), recode(&e.position)?);
             (e.challenge, Told::Asked { deadline, position, hints: e.hints })
@@ -134,5 +141,5 @@ pub(crate) fn event(event: ChallengesEvents) -> Result<Event, Error> {
         E::ChallengeWon(e) => (e.challenge, Told::Won { silence: e.silence }),
         E::ChallengeLost(e) => (e.challenge, Told::Lost),
     };
-    Ok(Event::Challenge { challenge, told })
+    Ok(Some(Event::Challenge { challenge, told }))
 }

@@ -35,7 +35,7 @@ pub fn decode(deployment: &Deployment, log: &Log, timestamp: u64) -> Result<Opti
     } else if log.address == deployment.disputes && known(Disputes::SELECTORS) {
         disputes(Disputes::decode_log(log)?.data)
     } else if log.address == deployment.challenges && known(Challenges::SELECTORS) {
-        challenge::event(Challenges::decode_log(log)?.data).map(Some)
+        challenge::event(Challenges::decode_log(log)?.data)
     } else if log.address == deployment.custody && known(Custody::SELECTORS) {
         custody(Custody::decode_log(log)?.data)
     } else if log.address == deployment.audits && known(Audits::SELECTORS) {

@@ -119,22 +119,33 @@ impl DatabaseRef for Fork {
     }
 }
 
-/// Executes actions one after the other on the state after `head`, in a block that comes `now` at the earliest; returns
-/// the gas of the last.
+/// The block that a simulated call would be in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Block {
+    /// The one before.
+    pub(crate) head: Head,
+    /// Its time at the earliest, seconds.
+    pub(crate) now: u64,
+    /// Its base fee, wei for a unit of gas.
+    pub(crate) base_fee: u64,
+}
+
+/// Executes actions one after the other in a block; returns the gas of the last.
 pub(crate) async fn simulate(
     rpc: Arc<Rpc>,
-    head: Head,
-    now: u64,
+    block: Block,
     chain_id: u64,
     from: Address,
     actions: Vec<Action>,
 ) -> Result<u64, ChainError> {
+    let Block { head, now, base_fee } = block;
     let fork = Fork { rpc, block: head.hash, runtime: Handle::current() };
     let run = move || {
         let mut context = context(CacheDB::new(fork), chain_id);
         context.block.number = U256::from(head.number.saturating_add(1));
         context.block.timestamp = U256::from(head.timestamp.saturating_add(1).max(now));
         context.block.gas_limit = GAS_LIMIT;
+        context.block.basefee = base_fee;
         let mut evm = context.build_mainnet();
         let mut gas = 0;
         for action in actions {

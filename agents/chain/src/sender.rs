@@ -115,7 +115,7 @@ impl Sender {
         // What averts a loss is not held back, whatever was paid today.
         let when = When { now, can_wait: !call.averts_loss() };
         self.admit(when, U256::ZERO)?;
-        let (approval, main) = allowance::steps(views, &self.signer, call, now).await?;
+        let (approval, main) = allowance::steps(views, &self.signer, call, now, self.spending.max_fee()).await?;
         if main.spends.is_none() {
             return self.settle(&main, when, Some(turn)).await;
         }

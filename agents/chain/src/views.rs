@@ -1,6 +1,6 @@
 //! Views of the contracts.
 
-use alloy::eips::BlockId;
+use alloy::eips::{BlockId, BlockNumberOrTag};
 use alloy::network::TransactionBuilder;
 use alloy::providers::Provider;
 use alloy::rpc::types::TransactionRequest;
@@ -19,6 +19,7 @@ use crate::rpc::Rpc;
 /// States of a challenge that is not over (`IChallenges.State`).
 const ASKING: u8 = 1;
 const ANSWERING: u8 = 2;
+const SPENT: u8 = 3;
 /// Challenges among which one of ours is looked for: the latest ones of anybody.
 const LATEST: usize = 64;
 
@@ -76,7 +77,7 @@ impl Views<'_> {
                 break;
             }
             let found = self.call(self.deployment.challenges, &Challenges::challengeOfCall { challenge }).await?;
-            let open = matches!(found.state, ASKING | ANSWERING);
+            let open = matches!(found.state, ASKING | ANSWERING | SPENT);
             if open && (found.claimId, found.challenger) == (claim.0, challenger) {
                 return Ok(Some(challenge));
             }
@@ -220,6 +221,32 @@ impl Views<'_> {
 
     pub(crate) async fn credit(&self, account: Address, token: Address) -> Result<U256, ChainError> {
         self.call(self.deployment.jobs, &Jobs::creditOfCall { account, token }).await
+    }
+
+    /// What an account can collect from `Challenges`, wei of ETH.
+    pub(crate) async fn gas_credit(&self, account: Address) -> Result<U256, ChainError> {
+        self.call(self.deployment.challenges, &Challenges::creditOfCall { account }).await
+    }
+
+    /// How much of a challenge's deposit is left, wei of ETH.
+    pub(crate) async fn deposit_left(&self, challenge: U256) -> Result<U256, ChainError> {
+        let found = self.call(self.deployment.challenges, &Challenges::challengeOfCall { challenge }).await?;
+        Ok(U256::from(found.deposit.saturating_sub(found.owed)))
+    }
+
+    /// Bond of the next challenge of a claim, wei of SNO.
+    pub(crate) async fn bond_for(&self, job: JobId, claim: ClaimId) -> Result<U256, ChainError> {
+        let call = Challenges::bondForCall { job: job.0, claimId: claim.0 };
+        Ok(U256::from(self.call(self.deployment.challenges, &call).await?))
+    }
+
+    /// Base fee of the next block, wei for a unit of gas; 0 where blocks have none.
+    pub(crate) async fn base_fee(&self) -> Result<U256, ChainError> {
+        let history = self
+            .rpc
+            .ask("base fee", |p| async move { p.get_fee_history(1, BlockNumberOrTag::Latest, &[]).await })
+            .await?;
+        Ok(U256::from(history.next_block_base_fee().unwrap_or_default()))
     }
 
     /// Wei of SNO that a contract may take from an account.

@@ -120,7 +120,7 @@ pub enum Command {
     Stake(crate::commands::account::StakeArgs),
     /// Start unbonding SNO, and say from when on it can be withdrawn.
     Unstake(crate::commands::account::UnstakeArgs),
-    /// Pay out what has unbonded, and what jobs have credited.
+    /// Pay out what has unbonded, and what jobs and challenges have credited.
     Withdraw(crate::commands::account::WithdrawArgs),
     /// Show balances, stake and credit of an account.
     Balance {

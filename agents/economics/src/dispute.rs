@@ -1,7 +1,7 @@
 //! Bonds, spam against honest workers, friendly challengers.
 
 use crate::cheating::Run;
-use crate::market::{CONVICTION_GAS, GAME_GAS, Market, WON_GAME_GAS};
+use crate::market::{CONVICTION_GAS, ENDING_GAS, Market, WON_GAME_GAS, WORST_ANSWERS_GAS};
 use crate::rules::Rules;
 
 /// Who may challenge a claim that is challenged already.
@@ -24,10 +24,15 @@ impl Slot {
     }
 }
 
-/// Least bond, SNO, that makes an honest worker whole: all gas of the longest game, though the challenger pays a part
-/// of it, and the interest on `held` SNO of pay that one dispute period holds back.
+/// Least bond, SNO, that makes an honest worker whole: the interest on `held` SNO of pay that one dispute period holds
+/// back, and the gas of ending the game. Its answers the challenger's deposit pays, at their own base fee (P-42).
 pub fn least_bond(rules: &Rules, market: &Market, held: f64) -> f64 {
-    market.gas(GAME_GAS) + market.interest(held, f64::from(rules.dispute_period_seconds()))
+    market.gas(ENDING_GAS) + market.interest(held, f64::from(rules.dispute_period_seconds()))
+}
+
+/// What the worst game takes of its challenger's deposit, SNO.
+pub fn worst_deposit(market: &Market) -> f64 {
+    market.gas(WORST_ANSWERS_GAS)
 }
 
 /// What an honest worker gains by a challenge without substance, SNO, at the least.
@@ -35,7 +40,7 @@ pub fn spammed_worker(rules: &Rules, market: &Market, held: f64) -> f64 {
     rules.bond() - least_bond(rules, market, held)
 }
 
-/// What a challenge without substance costs its sender, SNO, at the least: the bond, its gas not counted.
+/// What a challenge without substance costs its sender, SNO, at the least: the bond; what it asks for comes on top.
 pub fn spammer_loss(rules: &Rules) -> f64 {
     rules.bond()
 }

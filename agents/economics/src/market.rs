@@ -4,11 +4,13 @@
 /// Gas of a conviction by signed answers, one transaction, rounded up from what is measured of an int8 product
 /// of 4,096.
 pub const CONVICTION_GAS: u32 = 500_000;
-/// Most gas of a whole game, both sides' moves together, by a challenger that gives no hints and asks for 16 nodes at a
-/// time. Rounded up like what follows from what is measured (`tests/contracts/snapshots`).
-pub const GAME_GAS: u32 = 1_850_000;
-/// Of one by hints, with the proof that ends it where the worker is wrong.
-pub const WON_GAME_GAS: u32 = 1_100_000 + CONVICTION_GAS;
+/// Gas of the answers of the worst game: by a challenger that asks for all it may, 32 questions and 48 KiB. Rounded up
+/// like what follows from what is measured (`tests/contracts/snapshots`).
+pub const WORST_ANSWERS_GAS: u32 = 3_700_000;
+/// Gas by which a worker ends a game that it has won, and collects what it is owed, in a slot that was empty.
+pub const ENDING_GAS: u32 = 170_000;
+/// Of a game by hints, both sides' moves together, with the proof that ends it where the worker is wrong.
+pub const WON_GAME_GAS: u32 = 1_200_000 + CONVICTION_GAS;
 /// Gas of committing a claim where none was.
 pub const CLAIM_GAS: u32 = 62_000;
 /// Gas of an audit, of an interval or a receipt: commitment, reveal, and a share of recording the beacon.

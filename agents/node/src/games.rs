@@ -105,7 +105,7 @@ impl Games {
     pub async fn check(&self, chain: &dyn Chain, challenge: U256, now: u64) -> Result<bool, ChainError> {
         let before = {
             let mut games = self.games();
-            let Some(followed) = games.get_mut(&challenge).filter(|followed| is_open(followed.game.turn)) else {
+            let Some(followed) = games.get_mut(&challenge).filter(|followed| followed.game.turn.is_open()) else {
                 return Ok(false);
             };
             if now < followed.checked.saturating_add(CHECK) {
@@ -177,7 +177,7 @@ impl Games {
     /// The last challenge that this node opened on a claim and that is not over.
     pub fn on(&self, claim: ClaimId) -> Option<U256> {
         let games = self.games();
-        let ours = |game: &Game| game.claim_id == claim && game.challenger == self.own && is_open(game.turn);
+        let ours = |game: &Game| game.claim_id == claim && game.challenger == self.own && game.turn.is_open();
         let ours = games.iter().rev().find(|(_, followed)| ours(&followed.game));
         ours.map(|(challenge, _)| *challenge)
     }
@@ -193,14 +193,15 @@ impl Games {
     /// Those that are not over.
     pub fn open(&self) -> Vec<U256> {
         let games = self.games();
-        let open = games.iter().filter(|(_, followed)| is_open(followed.game.turn));
+        let open = games.iter().filter(|(_, followed)| followed.game.turn.is_open());
         open.map(|(challenge, _)| *challenge).collect()
     }
 
-    /// Those against this node whose challenger is to move, with the time by which it must, seconds.
+    /// Those against this node whose challenger is to move, with the time by which it must, seconds; 0 where what it
+    /// put up is spent.
     pub fn to_collect(&self) -> Vec<(U256, u64)> {
         let games = self.games();
-        let left = |game: &Game| game.worker == self.own && game.turn == Turn::Asking;
+        let left = |game: &Game| game.worker == self.own && matches!(game.turn, Turn::Asking | Turn::Spent);
         let ours = games.iter().filter(|(_, followed)| left(&followed.game));
         ours.map(|(challenge, followed)| (*challenge, followed.game.deadline)).collect()
     }
@@ -224,13 +225,9 @@ impl Drop for Seat {
     }
 }
 
-const fn is_open(turn: Turn) -> bool {
-    matches!(turn, Turn::Asking | Turn::Answering)
-}
-
 /// Forgets the oldest of those that are over.
 fn forget(games: &mut BTreeMap<U256, Followed>) {
-    let over = games.iter().filter(|(_, followed)| !is_open(followed.game.turn));
+    let over = games.iter().filter(|(_, followed)| !followed.game.turn.is_open());
     let over: Vec<U256> = over.map(|(id, _)| *id).collect();
     for id in over.iter().take(over.len().saturating_sub(ENDED)) {
         games.remove(id);

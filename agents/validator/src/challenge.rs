@@ -9,7 +9,7 @@ use tensorlink_node::ports::{Call, ChainError, Event};
 use tensorlink_node::replay::{Replay, Roots};
 use tensorlink_node::wire::rpc::IntervalRecord;
 use tensorlink_proof::challenge::ask::Tensors;
-use tensorlink_proof::challenge::{Challenger, Game, Move, Next, Stuck, Told, Turn};
+use tensorlink_proof::challenge::{Challenger, Game, Move, Next, Stuck, Told, Turn, cost};
 use tensorlink_proof::commit::{Boundary, SenderSignatures, state_root, trace_root};
 use tensorlink_proof::fraud::{Case, Signed};
 use tensorlink_proof::sortition::answer_of;
@@ -133,6 +133,7 @@ where
         let timeout = Call::Challenge { challenge, step: Box::new(Move::Timeout) };
         if self.ports.chain.simulate(&timeout).await.is_ok() {
             let ended = self.ports.chain.send(timeout).await.map_err(fatal)?;
+            self.ports.collect_gas().await;
             let won = ended.events.iter().any(|event| matches!(event, Event::Challenge { told: Told::Won { .. }, .. }));
             let found = "its claim is void, or it did not answer in time";
             return Ok(if won {
@@ -240,10 +241,13 @@ where
             let Some(game) = games.get(challenge) else {
                 return Ok(ChallengeEnd::Lost("the challenge was undone".to_owned()));
             };
+            if !game.turn.is_open() {
+                self.auditor.ports.collect_gas().await;
+            }
             match game.turn {
                 Turn::Won => return Ok(ChallengeEnd::Convicted(found)),
                 Turn::Lost => return Ok(ChallengeEnd::Lost(LATE.to_owned())),
-                Turn::Asking | Turn::Answering => {}
+                Turn::Asking | Turn::Answering | Turn::Spent => {}
             }
             // Nothing is said twice; but whether time is over is looked at again.
             let fresh = moved.as_ref() != Some(&game) || now.saturating_sub(said) > AGAIN;
@@ -303,11 +307,21 @@ where
             Err(ChainError::Reverted { .. }) => {}
             Err(error) => return Err(fatal(error)),
         }
-        if game.turn != Turn::Asking || !fresh {
+        if !fresh {
+            return Ok(false);
+        }
+        if game.turn == Turn::Answering {
+            // The worker answers when it likes: gas may become dearer meanwhile.
+            self.top_up(challenge, cost::bytes_of(&game.position, game.hints.len())).await;
+        }
+        if game.turn != Turn::Asking {
             return Ok(false);
         }
         let call = match self.next(game).await? {
-            Next::Ask(step) => Call::Challenge { challenge, step },
+            Next::Ask(step) => {
+                self.top_up(challenge, step.question().map_or(0, cost::most_bytes)).await;
+                Call::Challenge { challenge, step }
+            }
             Next::Element(proof) => {
                 *found = format!(
                     "step {}, operator {} ({}), element {} is wrong",
@@ -338,6 +352,25 @@ where
         let gas = chain.send(call).await.map_err(fatal)?.gas;
         tracing::info!(%challenge, subject = ?game.subject(), gas, "a move in a challenge");
         Ok(true)
+    }
+
+    /// Puts up more for the worker's gas, if it has become so dear that what is left might not cover the next answer.
+    /// Where that fails the game goes on: what is left may do.
+    async fn top_up(&self, challenge: U256, bytes: u64) {
+        match self.try_top_up(challenge, bytes).await {
+            Ok(None) => {}
+            Ok(Some(amount)) => tracing::info!(%challenge, %amount, "gas is dearer: more is put up for the worker's"),
+            Err(error) => tracing::warn!(%challenge, %error, "no more is put up for the worker's gas"),
+        }
+    }
+
+    async fn try_top_up(&self, challenge: U256, bytes: u64) -> Result<Option<U256>, ChainError> {
+        let chain = &self.auditor.ports.chain;
+        // By the newest block: events may wait for confirmation, and nothing is to be put up twice.
+        let (left, base_fee) = (chain.deposit_left(challenge).await?, chain.base_fee().await?);
+        let Some(amount) = cost::top_up(left, bytes, base_fee) else { return Ok(None) };
+        chain.send(Call::Challenge { challenge, step: Box::new(Move::Fund { amount }) }).await?;
+        Ok(Some(amount))
     }
 
     /// What convicts the neighbour that signed to the worker another log than it claims.

@@ -110,7 +110,10 @@ where
             other => other?,
         };
         self.context.ports.chain.send(call).await?;
-        tracing::info!(%challenge, "a challenge that its challenger left is ended");
+        // What events told may be older than the end of it.
+        let back = self.games.get(challenge).map_or(U256::ZERO, |game| game.owed);
+        tracing::info!(%challenge, %back, "a challenge that its challenger left is ended: its bond and our gas are ours");
+        self.context.ports.collect_gas().await;
         Ok(())
     }
 

@@ -24,6 +24,8 @@ abstract contract ChallengeTest is TrainingTest, ChallengeFeed {
     uint64 internal committedAt;
     /// @dev Levels that the challenger asks for, where there are so many.
     uint8 internal levels = 1;
+    /// @dev What the challenger puts up for the worker's gas, which costs nothing unless a test says so.
+    uint256 internal deposit;
 
     function setUp() public virtual override(ChallengeFeed, TrainingWorker) {
         TrainingWorker.setUp();
@@ -37,7 +39,7 @@ abstract contract ChallengeTest is TrainingTest, ChallengeFeed {
 
     function _challengeBy(address challenger) internal returns (uint256 id) {
         vm.prank(challenger);
-        id = challenges.open(claim, committedAt, _plain(_levelsOf(2)));
+        id = challenges.open{value: deposit}(claim, committedAt, _plain(_levelsOf(2)));
         _follow();
     }
 
@@ -62,9 +64,13 @@ abstract contract ChallengeTest is TrainingTest, ChallengeFeed {
         } else {
             challenges.answer(id, p, _noWay(), _dataOf(id, p));
         }
+        _onAnswer();
         vm.stopPrank();
         _follow();
     }
+
+    /// @dev Right after the call.
+    function _onAnswer() internal virtual {}
 
     function _answerStatement(uint256 id, Position memory p) private {
         (StepAnswer memory said, bytes memory data) = _stepAnswer(id, p);

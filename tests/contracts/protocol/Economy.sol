@@ -67,6 +67,9 @@ contract Economy is ClaimMoves {
             collect(i, true);
             collect(i, false);
         }
+        for (uint256 i = 0; i < people().length; ++i) {
+            collectFromChallenges(i);
+        }
         for (uint256 i = 0; i < workers.length; ++i) {
             _unstakeAll(worker(i), IStaking.Role.Worker);
             _unstakeAll(worker(i), IStaking.Role.Validator);

@@ -55,7 +55,7 @@ abstract contract Ledger is ChallengeFeed {
     /// @notice What an account has of a token, but for what escrows and bonds hold.
     function holdingOf(address account, address token) external view returns (uint256 amount) {
         amount = jobs.creditOf(account, token);
-        if (token == ETH) return amount + account.balance;
+        if (token == ETH) return amount + challenges.creditOf(account) + account.balance;
         IStaking.Account memory asWorker = staking.accountOf(account, IStaking.Role.Worker);
         IStaking.Account memory asValidator = staking.accountOf(account, IStaking.Role.Validator);
         amount += uint256(asWorker.bonded) + asWorker.unbonding + asValidator.bonded + asValidator.unbonding;

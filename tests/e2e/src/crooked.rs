@@ -156,6 +156,18 @@ impl<T: Twist> Chain for Crooked<T> {
         self.0.mined(transaction).await
     }
 
+    async fn deposit_left(&self, challenge: U256) -> Result<U256, ChainError> {
+        self.0.deposit_left(challenge).await
+    }
+
+    async fn base_fee(&self) -> Result<U256, ChainError> {
+        self.0.base_fee().await
+    }
+
+    async fn gas_credit(&self, account: Address) -> Result<U256, ChainError> {
+        self.0.gas_credit(account).await
+    }
+
     async fn credit(&self, account: Address, token: Address) -> Result<U256, ChainError> {
         self.0.credit(account, token).await
     }

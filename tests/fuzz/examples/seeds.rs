@@ -249,6 +249,8 @@ fn events() -> Vec<u8> {
         Told::Established { facts: Facts { step: 3, ..Facts::default() } },
         Told::Stated { signature: vec![27; 65].into() },
         Told::LogsGiven { logs: logs(), signatures: SenderSignatures::default() },
+        Told::Funded { amount: U256::from(900) },
+        Told::Charged { gas: 100, owed: U256::from(300), spent: false },
         Told::Asked { deadline: 11, position, hints: Default::default() },
     ];
     let terms = JobTerms {

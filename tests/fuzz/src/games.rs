@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use alloy_primitives::{Address, B256, Bytes};
+use alloy_primitives::{Address, B256, Bytes, U256};
 use tensorlink_num::Tensor;
 use tensorlink_num::tensor::Mantissas;
 use tensorlink_proof::challenge::ask::Tensors;
@@ -178,8 +178,13 @@ fn told(feed: &mut Feed<'_>, record: &Record) -> Told {
             let signatures = SenderSignatures { previous: Bytes::copy_from_slice(feed.take(65)), next: Bytes::new() };
             Told::LogsGiven { logs, signatures }
         }
-        _ => match feed.below(3) {
+        _ => match feed.below(5) {
             0 => Told::Won { silence: feed.below(2) == 0 },
+            1 => Told::Funded { amount: U256::from(feed.number()) },
+            2 => {
+                let (gas, owed) = (feed.number(), U256::from(feed.number()));
+                Told::Charged { gas, owed, spent: feed.below(2) == 0 }
+            }
             _ => Told::Lost,
         },
     }

@@ -5,7 +5,7 @@ use tensorlink_node::ports::Call;
 use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_num::arbitrary::Dice;
 use tensorlink_proof::challenge::ask::Tensors;
-use tensorlink_proof::challenge::{Answerer, Challenger, Game, Lacking, Move, Next, Stuck, Turn};
+use tensorlink_proof::challenge::{Answerer, Challenger, Game, Lacking, Move, Next, Stuck, Turn, cost};
 use tensorlink_proof::commit::{
     Boundary, ProgramCommitment, SenderSignatures, edge_log, io_root, record_hash, sign, state_root, trace_root,
 };
@@ -14,7 +14,7 @@ use tensorlink_types::abi::{BoundaryLogs, Claim, ClaimLink, EquivocationProof, S
 use tensorlink_types::{B256, Bytes, Lineage};
 
 use crate::scenario::{Lie, Run, Scenario};
-use crate::world::{CHALLENGER, STAGE, World, key_of, worker, worker_of};
+use crate::world::{BASE_FEE, CHALLENGER, STAGE, World, key_of, worker, worker_of};
 
 /// How the two behave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -201,7 +201,13 @@ impl Table<'_> {
                 return false;
             }
         }
+        let (owed, most) = (self.game.owed, cost::most_gas(cost::bytes_of(&self.game.position, self.game.hints.len())));
         let gas = self.step(worker(), answer);
+        let charged = (self.game.owed - owed) / BASE_FEE;
+        assert!(
+            charged >= U256::from(gas) && charged <= U256::from(most),
+            "{charged} for {gas}, {most} at most (P-42)"
+        );
         self.outcome.answers.push(gas);
         true
     }
@@ -246,6 +252,10 @@ impl Table<'_> {
         };
         match next {
             Ok(Next::Ask(question)) => {
+                let bytes = question.question().map_or(0, cost::most_bytes);
+                if let Some(amount) = cost::top_up(self.game.left(), bytes, BASE_FEE) {
+                    self.step(CHALLENGER, Move::Fund { amount });
+                }
                 let gas = self.step(CHALLENGER, *question);
                 self.outcome.asks.push(gas);
             }

@@ -11,12 +11,13 @@ use revm::primitives::{TxKind, hardfork::SpecId};
 use revm::{ExecuteCommitEvm, MainBuilder};
 use tensorlink_bindings::creation::Parameters;
 use tensorlink_bindings::{Creation, Disputes, SNO};
-use tensorlink_chain::calls::{action, proof};
+use tensorlink_chain::calls::{PutUp, action, proof};
 use tensorlink_chain::deployment::created;
 use tensorlink_chain::event::decode;
 use tensorlink_chain::revert::Revert;
 use tensorlink_node::ports::Call;
 use tensorlink_node::ports::chain::{Deployment, Event, Role};
+use tensorlink_proof::challenge::cost;
 use tensorlink_proof::commit::Contracts;
 use tensorlink_proof::commit::sign::{address_of, sign};
 use tensorlink_types::abi::{JobTerms, Offer};
@@ -32,6 +33,9 @@ pub const STAKE: u64 = 1_000_000;
 pub const BOND: u64 = 10_000;
 /// Seconds in which a claim can be challenged.
 pub const WINDOW: u32 = 1_000;
+
+/// Wei of ETH for a unit of gas.
+pub const BASE_FEE: U256 = U256::from_limbs([7, 0, 0, 0]);
 
 const CHAIN: u64 = 31_337;
 const GENESIS: u64 = 1_800_000_000;
@@ -175,7 +179,8 @@ impl World {
     pub fn call(&mut self, from: Address, call: &Call) -> Result<(u64, Vec<Event>), Revert> {
         self.now += 1;
         self.block += 1;
-        let action = action(&self.deployment, call, U256::from(BOND)).expect("the call fits the ABI");
+        let put_up = PutUp { bond: U256::from(BOND), deposit: cost::deposit(BASE_FEE) };
+        let action = action(&self.deployment, call, put_up).expect("the call fits the ABI");
         if matches!(call, Call::Prove(_) | Call::ProveWiring(_) | Call::ProveContradiction(_)) {
             let read = proof(&self.deployment, action.to, &action.data);
             assert_eq!(read.as_ref(), Some(call), "a proof is read back as it was sent");
@@ -243,6 +248,7 @@ impl World {
         context.cfg.disable_block_gas_limit = true;
         context.block.number = U256::from(self.block);
         context.block.timestamp = U256::from(self.now);
+        context.block.basefee = BASE_FEE.to();
         context.block.prevrandao = Some(B256::repeat_byte(7));
         // That of a transaction (EIP-7825): what does not fit cannot be said.
         let transaction = TxEnv {

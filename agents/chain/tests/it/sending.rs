@@ -104,6 +104,17 @@ async fn a_claim_is_challenged_answered_and_left_alone() {
     let answered = worker.send(Call::Challenge { challenge, step: Box::new(answer) }).await.unwrap();
     follow(&mut game, &answered.events);
     assert_eq!((game.turn, game.facts.steps), (Turn::Asking, tree.root()));
+    // What the contract takes the answer to cost is what its transaction cost, and hardly more.
+    let charged = answered.events.iter().find_map(|event| match event {
+        Event::Challenge { told: Told::Charged { gas, spent, .. }, .. } => Some((*gas, *spent)),
+        _ => None,
+    });
+    let (charged, spent) = charged.unwrap();
+    assert!(!spent && charged >= answered.gas && charged <= answered.gas * 9 / 8, "{charged}, {}", answered.gas);
+    assert!(game.deposit > game.owed && !game.owed.is_zero(), "{} of {}", game.owed, game.deposit);
+    let funded = other.send(Call::Challenge { challenge, step: Box::new(Move::Fund { amount: sno("0.01") }) }).await;
+    follow(&mut game, &funded.unwrap().events);
+    assert_eq!(other.deposit_left(challenge).await.unwrap(), game.left());
 
     world.wait(61).await;
     let finalize = Call::Finalize { claims: vec![(claim.clone(), committed_at)], holder: Holder::default() };
@@ -112,6 +123,11 @@ async fn a_claim_is_challenged_answered_and_left_alone() {
     let lost = user.send(Call::Challenge { challenge, step: Box::new(Move::Timeout) }).await.unwrap();
     assert!(lost.events.contains(&Event::Challenge { challenge, told: Told::Lost }), "{:?}", lost.events);
     assert_eq!(open_challenge(&other).await, None, "it is over");
+    for (chain, credit) in [(&worker, game.owed), (&other, game.left())] {
+        assert_eq!(chain.gas_credit(chain.account()).await.unwrap(), credit);
+        chain.send(Call::CollectGas).await.unwrap();
+        assert_eq!(chain.gas_credit(chain.account()).await.unwrap(), U256::ZERO);
+    }
     let done = user.send(finalize).await.unwrap();
     assert!(
         done.events.iter().any(|event| matches!(event, Event::Paid { amount, .. } if *amount == U256::from(1_000)))

@@ -132,6 +132,9 @@ pub async fn withdraw(config: &Config, args: &WithdrawArgs, shutdown: &Cancellat
             calls.push((Call::Collect { token }, "collected what jobs have credited"));
         }
     }
+    if !chain.gas_credit(own).await?.is_zero() {
+        calls.push((Call::CollectGas, "collected what challenges have credited"));
+    }
     let stake = chain.stake(own, role(args.role)).await?;
     if stake.unbonding > 0 && stake.release_at <= now {
         calls.push((Call::WithdrawStake { role: role(args.role) }, "withdrew unbonded stake"));
@@ -156,6 +159,8 @@ struct Balance {
     sno: Wei,
     credit_eth: Wei,
     credit_sno: Wei,
+    /// Of challenges: deposits that are back, and gas that is paid back.
+    credit_gas: Wei,
     worker: StakeView,
     validator: StakeView,
     is_validator: bool,
@@ -178,6 +183,7 @@ pub async fn balance(config: &Config, account: Option<&str>, shutdown: &Cancella
         sno: Wei(chain.balance(account, sno).await?),
         credit_eth: Wei(chain.credit(account, Address::ZERO).await?),
         credit_sno: Wei(chain.credit(account, sno).await?),
+        credit_gas: Wei(chain.gas_credit(account).await?),
         worker: chain.stake(account, Role::Worker).await?,
         validator: chain.stake(account, Role::Validator).await?,
         is_validator: chain.is_validator(account).await?,
@@ -198,6 +204,7 @@ pub async fn balance(config: &Config, account: Option<&str>, shutdown: &Cancella
             ("ETH", shown.eth.to_string()),
             ("SNO", shown.sno.to_string()),
             ("credit", format!("{} SNO, {} ETH", shown.credit_sno, shown.credit_eth)),
+            ("challenges", format!("{} ETH to collect", shown.credit_gas)),
             ("worker stake", stake(&shown.worker)),
             ("validator collateral", stake(&shown.validator)),
         ])

@@ -23,7 +23,7 @@ pub const fn side(turn: Turn) -> Option<Side> {
     match turn {
         Turn::Asking => Some(Side::Challenger),
         Turn::Answering => Some(Side::Worker),
-        Turn::Won | Turn::Lost => None,
+        Turn::Spent | Turn::Won | Turn::Lost => None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tensorlink_node::ports::chain::{Fault, Parameters};
 use tensorlink_node::ports::{Event, EventAt};
 use tensorlink_proof::challenge::position::{is_bottom, is_root, row_start};
-use tensorlink_proof::challenge::{Game, Row, Subject, Told, Turn};
+use tensorlink_proof::challenge::{Game, Row, Subject, Told};
 use tensorlink_types::abi::{Claim, JobKind, JobTerms};
 use tensorlink_types::{Address, B256, ClaimId, JobId, Lane, U256};
 
@@ -48,6 +48,8 @@ pub struct Docket {
 #[derive(Clone, Debug)]
 struct Played {
     game: Game,
+    /// What the challenger put up for the delay, wei of SNO.
+    bond: Wei,
     moves: Vec<Move>,
     clocks: Clocks,
     /// Block and time of the last move.
@@ -104,7 +106,11 @@ impl Docket {
                 self.differ.insert((*job, *stage, *interval));
             }
             Event::ChallengeOpened { challenge, id, claim, challenger, worker } => {
+                let before = self.played.values().filter(|played| played.game.claim_id == *id).count();
+                let stake = self.jobs.get(&JobId(claim.job)).map_or(0, |job| job.terms.workerStake);
+                let before = u32::try_from(before).unwrap_or(u32::MAX);
                 let played = Played {
+                    bond: Wei(self.parameters.bond(stake, before)),
                     game: Game::new(*id, claim.clone(), *challenger, *worker),
                     moves: Vec::new(),
                     clocks: clocks::full(&self.parameters),
@@ -270,7 +276,9 @@ impl Docket {
             number: number.saturating_to(),
             challenger: game.challenger,
             worker: game.worker,
-            bond: self.parameters.dispute_bond.into(),
+            bond: played.bond,
+            deposit: Wei(game.deposit),
+            owed: Wei(game.owed),
             state: game.turn,
             questions: game.asked,
             waiting: waiting.map(|waiting| super::facts::Waiting { void, ..waiting }),
@@ -307,7 +315,7 @@ impl Played {
                     self.row = (row_start(position), data.chunks_exact(32).map(B256::from_slice).collect());
                 }
                 self.clocks = clocks::after(self.clocks, Side::Worker, taken);
-                Deed::Answered { question, bytes: data.len() as u64, deadline: *deadline }
+                Deed::Answered { question, bytes: data.len() as u64, charged: None, deadline: *deadline }
             }
             Told::Won { silence } => {
                 if *silence {
@@ -319,7 +327,13 @@ impl Played {
                 self.clocks = clocks::after(self.clocks, Side::Challenger, taken);
                 Deed::Lost
             }
-            Told::Established { .. } | Told::Stated { .. } | Told::LogsGiven { .. } => return,
+            Told::Charged { gas, .. } => {
+                if let Some(Move { deed: Deed::Answered { charged, .. }, .. }) = self.moves.last_mut() {
+                    *charged = Some(*gas);
+                }
+                return;
+            }
+            Told::Established { .. } | Told::Stated { .. } | Told::LogsGiven { .. } | Told::Funded { .. } => return,
         };
         self.last = (sent.block, sent.time);
         self.moves.push(Move { deed, sent, clocks: self.clocks });
@@ -346,8 +360,3 @@ impl Played {
 
 #[cfg(test)]
 mod tests;
-
-/// Whether a challenge is under way.
-pub const fn is_open(state: Turn) -> bool {
-    matches!(state, Turn::Asking | Turn::Answering)
-}

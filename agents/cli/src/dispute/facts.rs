@@ -140,8 +140,12 @@ pub struct Challenge {
     pub challenger: Address,
     /// Who answers.
     pub worker: Address,
-    /// Wei of SNO that the challenger put up.
+    /// Wei of SNO that the challenger put up for the delay.
     pub bond: Wei,
+    /// Wei of ETH that were put up for the worker's gas.
+    pub deposit: Wei,
+    /// Wei of ETH that the worker's answers have cost, of the deposit.
+    pub owed: Wei,
     /// Whose turn it is, or how it ended.
     pub state: Turn,
     /// Questions so far, of [`MOST_QUESTIONS`].
@@ -230,6 +234,8 @@ pub enum Deed {
         question: Question,
         /// Bytes of nodes, entries and leaves.
         bytes: u64,
+        /// Gas that the deposit is charged for it.
+        charged: Option<u64>,
         /// By when the challenger has to go on, seconds.
         deadline: u64,
     },

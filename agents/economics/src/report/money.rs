@@ -1,7 +1,9 @@
 //! Convicting oneself, bonds, spam, shields, framing.
 
 use super::cheating::hardest;
-use crate::dispute::{Slot, least_bond, pay_in_window, spammed_worker, spammer_loss, stake_that_pays_gas};
+use crate::dispute::{
+    Slot, least_bond, pay_in_window, spammed_worker, spammer_loss, stake_that_pays_gas, worst_deposit,
+};
 use crate::framing::{framed_validator, highest_absence, least_stake};
 use crate::market::Market;
 use crate::rules::Rules;
@@ -51,7 +53,7 @@ fn convicting_oneself(rules: &Rules, market: &Market) -> Table {
 
 fn bonds(rules: &Rules, market: &Market) -> Table {
     let title =
-        "Least bond, SNO, that makes an honest worker whole: all gas of the longest game, interest on a window's pay";
+        "Least bond, SNO, that makes an honest worker whole: gas of the end of a game, interest on a window's pay";
     let rates = [10_000.0, 30_000.0, 100_000.0, 300_000.0];
     let names = rates.map(|rate| format!("{} SNO an ETH", number(rate)));
     let mut table = Table::new(title, ["gas".to_owned()].into_iter().chain(names));
@@ -69,6 +71,7 @@ fn spam(rules: &Rules, market: &Market) -> Table {
     let (signed, game) = stake_that_pays_gas(rules, market);
     let bounty = rules.bounty() * rules.stake_at(market.price);
     table.row(["without substance: the sender loses at least", &number(spammer_loss(rules))]);
+    table.row(["without substance: what the sender asks for costs it at the most", &number(worst_deposit(market))]);
     table.row(["without substance: the honest worker gains at least", &number(spammed_worker(rules, market, held))]);
     table.row(["right: bounty less gas of a conviction", &number(bounty - market.gas(crate::market::CONVICTION_GAS))]);
     table.row(["right: bounty less gas of a whole game", &number(bounty - market.gas(crate::market::WON_GAME_GAS))]);

@@ -105,7 +105,7 @@ pub fn recommendations(rules: &Rules, market: &Market) -> Vec<Recommendation> {
         row(
             "disputeBond",
             format!("{} SNO", rules.dispute_bond_sno),
-            "a challenge without substance costs an honest worker nothing",
+            "with the deposit for gas, a challenge without substance costs an honest worker nothing",
             times(rules.bond(), bond),
         ),
         row(

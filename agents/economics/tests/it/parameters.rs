@@ -2,9 +2,11 @@
 
 use tensorlink_economics::beacon::{least_reward, least_stake};
 use tensorlink_economics::budget::Size;
-use tensorlink_economics::dispute::{least_bond, pay_in_window, spammed_worker, stake_that_pays_gas};
+use tensorlink_economics::dispute::{least_bond, pay_in_window, spammed_worker, stake_that_pays_gas, worst_deposit};
 use tensorlink_economics::framing::highest_absence;
-use tensorlink_economics::market::{ACCUSATION_GAS, AUDIT_GAS, CLAIM_GAS, CONVICTION_GAS, GAME_GAS, WON_GAME_GAS};
+use tensorlink_economics::market::{
+    ACCUSATION_GAS, AUDIT_GAS, CLAIM_GAS, CONVICTION_GAS, ENDING_GAS, WON_GAME_GAS, WORST_ANSWERS_GAS,
+};
 use tensorlink_economics::receipts::{Confirmed, most_deferred};
 use tensorlink_economics::report::beacon::biased;
 use tensorlink_economics::report::{self, parameters::recommendations};
@@ -55,8 +57,8 @@ fn the_specification_has_the_figures() {
     let (rules, market) = (Rules::RECOMMENDED, Market::REFERENCE);
     let audit = Audit::by(&rules, &market);
     let held = pay_in_window(&rules, &market);
-    let gas_of_one_gwei = Market { gwei: 1.0, ..market }.gas(GAME_GAS);
-    let interest = least_bond(&rules, &market, held) - market.gas(GAME_GAS);
+    let ending_at_one_gwei = Market { gwei: 1.0, ..market }.gas(ENDING_GAS);
+    let interest = least_bond(&rules, &market, held) - market.gas(ENDING_GAS);
     let bias = biased(&rules, &market, 1);
     let stake = rules.stake_at(market.price);
     let ten = Size { lanes: 1, intervals: 10, parts: 1 };
@@ -94,7 +96,8 @@ fn the_specification_has_the_figures() {
         format!("{:.1} % of the price", 100.0 * rules.audits_per_claim() * rules.audit_fee()),
         format!("{:.1} % of jobs", 100.0 * ten.runs_out(&rules, report::VALIDATORS, ten.fees(&rules))),
         format!("gains {:.0} SNO by a challenge", spammed_worker(&rules, &market, held)),
-        format!("holds up to {:.2} gwei", (rules.bond() - interest) / gas_of_one_gwei),
+        format!("holds up to {:.1} gwei", (rules.bond() - interest) / ending_at_one_gwei),
+        format!("cost the challenger {:.0} SNO", worst_deposit(&market)),
         format!("A stake of {:.0} SNO pays", stake_that_pays_gas(&rules, &market).1),
     ] {
         assert!(economics().contains(&phrase), "contracts/SPEC.md lacks: {phrase}");
@@ -109,7 +112,9 @@ fn gas_is_what_the_contracts_take() {
     let audit = |of: [&str; 2]| of.map(protocol).iter().sum::<u32>();
     for (assumed, highest) in [
         (CONVICTION_GAS, conviction("").max(conviction("receipt, "))),
-        (GAME_GAS, measured(CHALLENGE, "largest game, k = 16, gas without the proof")),
+        (WORST_ANSWERS_GAS, measured(CHALLENGE, "worst game, gas of the worker")),
+        // Measured where gas costs nothing: that the worker has no credit yet is not in it.
+        (ENDING_GAS, measured(CHALLENGE, "timeout, lost") + protocol("collect from challenges") + 20_000),
         (WON_GAME_GAS - CONVICTION_GAS, measured(CHALLENGE, "largest game, by hints, gas without the proof")),
         (CLAIM_GAS, protocol("commit")),
         (AUDIT_GAS, audit(["audit, commit, receipt of 1,000", "audit, revealConfirmed, receipt of 1,000"])),

@@ -340,6 +340,18 @@ impl Chain for Remembered {
         self.chain.mined(transaction).await
     }
 
+    async fn deposit_left(&self, challenge: U256) -> Result<U256, ChainError> {
+        self.chain.deposit_left(challenge).await
+    }
+
+    async fn base_fee(&self) -> Result<U256, ChainError> {
+        self.chain.base_fee().await
+    }
+
+    async fn gas_credit(&self, account: Address) -> Result<U256, ChainError> {
+        self.chain.gas_credit(account).await
+    }
+
     async fn credit(&self, account: Address, token: Address) -> Result<U256, ChainError> {
         self.chain.credit(account, token).await
     }

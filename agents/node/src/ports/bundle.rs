@@ -49,4 +49,19 @@ impl Ports {
             self.clock.sleep(HELD_BACK).await;
         }
     }
+
+    /// Collects what challenges have credited to this node, if there is anything; what cannot be collected now stays.
+    pub async fn collect_gas(&self) {
+        let collected = async {
+            let credit = self.chain.gas_credit(self.identity.address()).await?;
+            if !credit.is_zero() {
+                let gas = self.chain.send(Call::CollectGas).await?.gas;
+                tracing::info!(%credit, gas, "collected what challenges have credited");
+            }
+            Ok::<(), ChainError>(())
+        };
+        if let Err(error) = collected.await {
+            tracing::warn!(%error, "what challenges have credited is not collected; `tensorlink withdraw` does it later");
+        }
+    }
 }

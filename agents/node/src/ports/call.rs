@@ -48,6 +48,8 @@ pub enum Call {
     Collect {
         token: Address,
     },
+    /// What challenges have credited, wei of ETH.
+    CollectGas,
     Commit {
         claim: Claim,
         previous: ClaimLink,
@@ -107,6 +109,7 @@ impl Call {
             | Self::Start { .. }
             | Self::Settle { .. }
             | Self::Collect { .. }
+            | Self::CollectGas
             | Self::Finalize { .. } => false,
             Self::Audit(step) => {
                 matches!(

@@ -190,6 +190,12 @@ pub struct Parameters {
 }
 
 impl Parameters {
+    /// Bond of a challenge of a claim that was challenged so often before, wei of SNO (P-44); `stake`: the lane's.
+    pub fn bond(&self, stake: u128, before: u32) -> U256 {
+        let grown = U256::from(self.dispute_bond) << before.min(16);
+        grown.min(self.bounty(stake)).max(U256::from(self.dispute_bond))
+    }
+
     /// What is paid out of a slashed stake to who had it slashed, wei of SNO.
     pub fn bounty(&self, stake: u128) -> U256 {
         U256::from(stake) * U256::from(self.bounty_bps) / U256::from(10_000)
@@ -434,6 +440,16 @@ pub trait Chain: Send + Sync + 'static {
 
     /// A mined transaction; none if it is not mined, or the endpoint does not remember it.
     async fn mined(&self, transaction: B256) -> Result<Option<Mined>, ChainError>;
+
+    /// How much of a challenge's deposit is left, wei of ETH, by the newest block.
+    async fn deposit_left(&self, challenge: U256) -> Result<U256, ChainError>;
+
+    /// Base fee of the next block, wei of ETH for a unit of gas.
+    async fn base_fee(&self) -> Result<U256, ChainError>;
+
+    /// What an account can collect from `Challenges`: deposits that it has back, and gas that it is paid back; wei of
+    /// ETH.
+    async fn gas_credit(&self, account: Address) -> Result<U256, ChainError>;
 
     /// What an account can collect from `Jobs`, wei of `token` (zero address: ETH).
     async fn credit(&self, account: Address, token: Address) -> Result<U256, ChainError>;

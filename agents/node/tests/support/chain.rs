@@ -54,6 +54,8 @@ impl MemoryChain {
             lose_receipt: false,
             challenged: None,
             open_challenge: None,
+            deposit_left: U256::ZERO,
+            base_fee: U256::ZERO,
             redeemed: BTreeMap::new(),
             told: None,
             undone: 0,
@@ -294,6 +296,18 @@ impl Chain for MemoryChain {
 
     async fn mined(&self, _: B256) -> Result<Option<Mined>, ChainError> {
         Ok(None)
+    }
+
+    async fn deposit_left(&self, _: U256) -> Result<U256, ChainError> {
+        Ok(self.with(|l| l.deposit_left))
+    }
+
+    async fn base_fee(&self) -> Result<U256, ChainError> {
+        Ok(self.with(|l| l.base_fee))
+    }
+
+    async fn gas_credit(&self, _: Address) -> Result<U256, ChainError> {
+        Ok(U256::ZERO)
     }
 
     async fn credit(&self, _: Address, _: Address) -> Result<U256, ChainError> {

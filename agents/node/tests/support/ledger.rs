@@ -27,6 +27,9 @@ pub struct Ledger {
     pub challenged: Option<u32>,
     /// Of us, on a claim, mined and not confirmed.
     pub open_challenge: Option<(ClaimId, U256)>,
+    /// What is left of the deposits of challenges, and what gas costs.
+    pub deposit_left: U256,
+    pub base_fee: U256,
     /// The next commit is mined and its receipt lost.
     pub lose_receipt: bool,
     /// What lanes have redeemed: the last voucher of each, and when.
@@ -199,7 +202,14 @@ impl Ledger {
                 events.push(Event::JobSettled { job: JOB, refund: U256::ZERO });
             }
             Call::Challenge { step, .. } => {
-                self.sent.push(if matches!(*step, Move::Open { .. }) { "open" } else { "move" });
+                self.sent.push(match *step {
+                    Move::Open { .. } => "open",
+                    Move::Fund { amount } => {
+                        self.deposit_left += amount;
+                        "fund"
+                    }
+                    _ => "move",
+                });
             }
             _ => self.sent.push("other"),
         }

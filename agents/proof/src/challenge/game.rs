@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use alloy_primitives::{Address, B256, Bytes};
+use alloy_primitives::{Address, B256, Bytes, U256};
 use serde::{Deserialize, Serialize};
 use tensorlink_types::ClaimId;
 use tensorlink_types::abi::{BoundaryLogs, Claim, Facts, Position, StepStatement};
@@ -23,6 +23,8 @@ pub enum Told {
     Established { facts: Facts },
     Stated { signature: Bytes },
     LogsGiven { logs: BoundaryLogs, signatures: SenderSignatures },
+    Funded { amount: U256 },
+    Charged { gas: u64, owed: U256, spent: bool },
     Won { silence: bool },
     Lost,
 }
@@ -47,10 +49,19 @@ pub enum Turn {
     Asking,
     /// The worker's.
     Answering,
-    /// Nobody's: the challenger has its bond back.
+    /// Anybody's, who ends it: the deposit did not cover an answer, so the challenge is lost unless the claim is void.
+    Spent,
+    /// Nobody's: the challenger has its bond and its deposit back.
     Won,
-    /// Nobody's: the worker has the bond.
+    /// Nobody's: the worker has the bond, and what its answers have cost.
     Lost,
+}
+
+impl Turn {
+    /// Whether the challenge is not over.
+    pub const fn is_open(self) -> bool {
+        matches!(self, Self::Asking | Self::Answering | Self::Spent)
+    }
 }
 
 /// A tree that the worker has answered about: what it is, and its root.
@@ -71,6 +82,10 @@ pub struct Game {
     pub turn: Turn,
     /// Until when, seconds of block time.
     pub deadline: u64,
+    /// What was put up for the worker's gas, wei of ETH.
+    pub deposit: U256,
+    /// How much of it the worker's answers have cost, wei of ETH.
+    pub owed: U256,
     /// Questions so far: the same one may be asked twice.
     pub asked: u64,
     /// Where it stands.
@@ -110,6 +125,8 @@ impl Game {
             worker,
             turn: Turn::Answering,
             deadline: 0,
+            deposit: U256::ZERO,
+            owed: U256::ZERO,
             asked: 0,
             position: Position::default(),
             hints: Bytes::new(),
@@ -152,9 +169,21 @@ impl Game {
                 self.statement = Some(Signature { facts: self.facts.clone(), bytes: signature.clone() });
             }
             Told::LogsGiven { logs, signatures } => self.logs = Some((logs.clone(), signatures.clone())),
+            Told::Funded { amount } => self.deposit = self.deposit.saturating_add(*amount),
+            Told::Charged { owed, spent, .. } => {
+                self.owed = *owed;
+                if *spent {
+                    (self.turn, self.deadline) = (Turn::Spent, 0);
+                }
+            }
             Told::Won { .. } => self.turn = Turn::Won,
             Told::Lost => self.turn = Turn::Lost,
         }
+    }
+
+    /// How much of the deposit is left, wei of ETH.
+    pub fn left(&self) -> U256 {
+        self.deposit.saturating_sub(self.owed)
     }
 
     /// What is asked for, or was answered last.

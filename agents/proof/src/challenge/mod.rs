@@ -14,11 +14,13 @@
 //! | [`ask`] | the challenger's next question, or the proof |
 //! | `descent` | the way down to the first difference |
 //! | `logs` | another's boundary logs as far as they are known |
+//! | [`cost`] | what answers cost, and what a challenger puts up for that |
 //! | [`way`] | hints, and the way down a tree that they lead |
 //! | [`moves`] | [`Move`]: the calls of the contract |
 
 pub mod answer;
 pub mod ask;
+pub mod cost;
 mod descent;
 pub mod game;
 pub mod known;

@@ -1,6 +1,6 @@
 //! The calls of the contract, `IChallenges`.
 
-use alloy_primitives::{B256, Bytes};
+use alloy_primitives::{B256, Bytes, U256};
 use tensorlink_types::abi::{
     BoundaryLogs, Claim, Facts, LogsAnswer, Operator, Pick, Position, Question, StepAnswer, Way,
 };
@@ -50,6 +50,30 @@ pub enum Move {
     AskLogs { position: Position },
     /// `askLog`; `boundary` counts the fields of `BoundaryLogs`.
     AskLog { position: Position, facts: Facts, claim: Claim, logs: BoundaryLogs, boundary: u8, question: Question },
+    /// `fund`, with so many wei of ETH.
+    Fund { amount: U256 },
     /// `timeout`.
     Timeout,
+}
+
+impl Move {
+    /// How much it asks for, if it asks for nodes.
+    pub const fn question(&self) -> Option<&Question> {
+        match self {
+            Self::Open { question, .. }
+            | Self::Ask { question, .. }
+            | Self::AskTree { question, .. }
+            | Self::AskStatement { question, .. }
+            | Self::AskOutput { question, .. }
+            | Self::AskLog { question, .. } => Some(question),
+            Self::AnswerSteps { .. }
+            | Self::AnswerStatement { .. }
+            | Self::AnswerOutput { .. }
+            | Self::AnswerLogs { .. }
+            | Self::Answer { .. }
+            | Self::AskLogs { .. }
+            | Self::Fund { .. }
+            | Self::Timeout => None,
+        }
+    }
 }

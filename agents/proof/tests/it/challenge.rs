@@ -1,6 +1,6 @@
 //! Trees that are walked down, and what an endpoint may make of them. Whole games are in `tests/games`.
 
-use alloy_primitives::{Address, B256, Bytes, keccak256};
+use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use proptest::prelude::*;
 use tensorlink_proof::challenge::position::{is_askable, is_bottom, leaf_of, row_height, row_start};
 use tensorlink_proof::challenge::way::{follow, guided, guided_from_root, levels_of, plainly};
@@ -10,7 +10,7 @@ use tensorlink_types::ClaimId;
 use tensorlink_types::abi::{Claim, Facts, Position, Question};
 
 fn items(count: u64) -> Vec<B256> {
-    (0..count).map(|i| B256::from(alloy_primitives::U256::from(i + 1))).collect()
+    (0..count).map(|i| B256::from(U256::from(i + 1))).collect()
 }
 
 fn claim() -> Claim {
@@ -143,7 +143,10 @@ proptest! {
             Told::Asked { deadline: 0, position: position.clone(), hints: data.clone() },
             Told::Established { facts: Facts::default() },
             Told::Stated { signature: data.clone() },
+            Told::Funded { amount: U256::MAX },
+            Told::Funded { amount: U256::MAX },
             Told::Answered { deadline: 0, row: row.clone() },
+            Told::Charged { gas: u64::MAX, owed: U256::MAX, spent: false },
         ] {
             game.apply(&told);
         }

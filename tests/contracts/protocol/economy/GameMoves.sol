@@ -2,12 +2,14 @@
 pragma solidity ^0.8.28;
 
 import {IChallenges} from "../../../../contracts/interfaces/IChallenges.sol";
+import {AnswerCost} from "../../../../contracts/libraries/AnswerCost.sol";
+import {ParameterBounds} from "../../../../contracts/libraries/ParameterBounds.sol";
 import {Position, Subject} from "../../../../contracts/types/Challenge.sol";
 import {Claim, ContradictionProof, StepStatement} from "../../../../contracts/types/Types.sol";
 import {SlowTree} from "../../verifier/SlowTree.sol";
 import {JobMoves} from "./JobMoves.sol";
 
-/// @title Challenges and proofs
+/// @title Challenges, what is put up for them, and proofs
 abstract contract GameMoves is JobMoves {
     using SlowTree for bytes32[][];
 
@@ -20,12 +22,60 @@ abstract contract GameMoves is JobMoves {
 
     function _open(Claim memory claim, uint64 when) internal {
         if (block.timestamp >= when + 2 * WINDOW) return;
-        _fund(auditor, address(challenges), parameters.disputeBond);
+        _fund(auditor, address(challenges), challenges.bondFor(claim.job, checkpoints.claimId(claim)));
+        vm.fee(baseFee);
+        uint256 amount = _needed() * (1 + when % 3);
+        _giveEth(amount);
         vm.prank(auditor);
-        uint256 id = challenges.open(claim, when, _plain(2));
+        uint256 id = challenges.open{value: amount}(claim, when, _plain(2));
+        putUpFor[id] = amount;
         _claims[id] = claim;
         _follow();
         _answerIfHonest(id);
+    }
+
+    /// @dev What a question for four states needs for its answer.
+    function _needed() private view returns (uint256) {
+        return AnswerCost.mostGas(4 * 32) * baseFee;
+    }
+
+    function _giveEth(uint256 amount) private {
+        vm.deal(auditor, auditor.balance + amount);
+        _given(auditor, ETH, amount);
+    }
+
+    /// @dev Gas becomes dearer and cheaper.
+    function changeFee(uint256 seed) external {
+        baseFee = seed % 8 == 0 ? 0 : 1 gwei << seed % 8;
+    }
+
+    /// @dev The challenger puts up more for the first challenge from `seed` on that is open.
+    function fund(uint256 seed, uint256 amount) external {
+        uint256 count = challenges.challengeCount();
+        for (uint256 i = 0; i < count; ++i) {
+            uint256 id = (seed % count + i) % count + 1;
+            IChallenges.State state = challenges.challengeOf(id).state;
+            if (state != IChallenges.State.Asking && state != IChallenges.State.Answering) continue;
+            _fundChallenge(id, bound(amount, 0, 1 ether));
+            return;
+        }
+    }
+
+    function _fundChallenge(uint256 id, uint256 amount) private {
+        _giveEth(amount);
+        vm.prank(auditor);
+        challenges.fund{value: amount}(id);
+        putUpFor[id] += amount;
+        ++fundings;
+    }
+
+    /// @dev One of the people has their credit of challenges.
+    function collectFromChallenges(uint256 seed) public {
+        address[] memory all = people();
+        address who = all[seed % all.length];
+        if (challenges.creditOf(who) == 0) return;
+        vm.prank(who);
+        challenges.collect();
     }
 
     /// @dev The first challenge from `seed` on in which it is this side's turn, and not too late; 0 if there is none.
@@ -57,8 +107,9 @@ abstract contract GameMoves is JobMoves {
         }
         states[STEPS - 1] = claim.newState;
         bytes32[][] memory tree = SlowTree.ofDigests(states);
-        address who = challenges.challengeOf(id).worker;
-        vm.prank(who);
+        IChallenges.Challenge memory before = challenges.challengeOf(id);
+        vm.fee(baseFee);
+        vm.prank(before.worker);
         if (p.node == 0) {
             challenges.answerSteps(
                 id, p, claim, tree.rootOf(), tree.path(STEPS - 1), _noWay(), abi.encodePacked(states)
@@ -68,12 +119,27 @@ abstract contract GameMoves is JobMoves {
         }
         ++answers;
         _follow();
+        _isCharged(id, before.owed);
+    }
+
+    /// @dev P-42: by what was metered; all that there is where that is not enough, and then the game is lost.
+    function _isCharged(uint256 id, uint256 before) private {
+        IChallenges.Challenge memory c = challenges.challengeOf(id);
+        uint256 owed = before + charged * baseFee;
+        bool short = owed > putUpFor[id];
+        assertEq(c.owed, short ? putUpFor[id] : owed, "what the answer has cost is owed");
+        assertEq(uint8(c.state), uint8(short ? IChallenges.State.Spent : IChallenges.State.Asking));
+        if (short) ++spent;
     }
 
     /// @dev The challenger asks for the same once more, until it may not.
     function ask(uint256 seed) external {
         uint256 id = _toMove(seed, IChallenges.State.Asking);
-        if (id == 0 || seed % 4 == 0 || challenges.challengeOf(id).asks == 32) return;
+        if (id == 0 || seed % 4 == 0) return;
+        IChallenges.Challenge memory c = challenges.challengeOf(id);
+        if (c.restarts == ParameterBounds.MAX_RESTARTS) return;
+        vm.fee(baseFee);
+        if (c.deposit - c.owed < _needed()) _fundChallenge(id, _needed() - (c.deposit - c.owed));
         vm.prank(auditor);
         challenges.askTree(id, positions[id], factsOf[id], Subject.Steps, _plain(2));
         ++asks;
@@ -87,9 +153,9 @@ abstract contract GameMoves is JobMoves {
         for (uint256 i = 0; i < count; ++i) {
             uint256 id = (seed % count + i) % count + 1;
             IChallenges.Challenge memory c = challenges.challengeOf(id);
-            if (c.state != IChallenges.State.Asking && c.state != IChallenges.State.Answering) continue;
+            if (!_isOpen(c.state)) continue;
             bool void = disputes.isConvicted(c.job, c.stage, c.replica, c.interval);
-            if (!void && block.timestamp < c.deadline) continue;
+            if (!void && block.timestamp < c.deadline && c.state != IChallenges.State.Spent) continue;
             vm.roll(block.number + parameters.moveBlocks);
             _end(id, c, void);
             return;
@@ -107,6 +173,7 @@ abstract contract GameMoves is JobMoves {
             ++challengesLost;
             assertEq(sno.balanceOf(c.worker) - bondOfWorker, c.bond);
             _paid(c.challenger, c.worker, address(sno), c.bond);
+            _paid(c.challenger, c.worker, ETH, c.owed);
         }
     }
 

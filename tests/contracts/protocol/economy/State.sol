@@ -50,6 +50,13 @@ abstract contract State is Ledger, BeaconTest {
     uint256 public silences;
     uint256 public answers;
     uint256 public asks;
+    /// @dev Wei for a unit of gas.
+    uint256 public baseFee = 1 gwei;
+    /// @dev What was put up for the gas of a challenge's worker.
+    mapping(uint256 challenge => uint256 amount) public putUpFor;
+    uint256 public fundings;
+    /// @dev Answers that were dearer than what was left.
+    uint256 public spent;
     // Audits
     uint256 public answersSealed;
     uint256 public answersRevealed;
@@ -120,7 +127,7 @@ abstract contract State is Ledger, BeaconTest {
         (d.disputes, d.challenges, d.custody, d.audits) = (disputes, challenges, custody, audits);
     }
 
-    function people() external view returns (address[] memory list) {
+    function people() public view returns (address[] memory list) {
         list = new address[](workers.length + 2);
         for (uint256 i = 0; i < workers.length; ++i) {
             list[i] = workers[i].addr;
@@ -211,10 +218,13 @@ abstract contract State is Ledger, BeaconTest {
         if (_demandsFor[id] > 0) return true;
         for (uint256 i = 1; i <= challenges.challengeCount(); ++i) {
             IChallenges.Challenge memory c = challenges.challengeOf(i);
-            bool open = c.state == IChallenges.State.Asking || c.state == IChallenges.State.Answering;
-            if (c.claimId == id && open) return true;
+            if (c.claimId == id && _isOpen(c.state)) return true;
         }
         return false;
+    }
+
+    function _isOpen(IChallenges.State state) internal pure returns (bool) {
+        return state != IChallenges.State.None && state < IChallenges.State.Won;
     }
 
     /// @dev P-6: a lane's stake is taken once.

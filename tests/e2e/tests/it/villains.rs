@@ -242,7 +242,12 @@ async fn assert_game_told(network: &Network, report: &Report, fault: Fault) {
             Told::Asked { .. } => Some("asked"),
             Told::Answered { .. } => Some("answered"),
             Told::Won { .. } => Some("won"),
-            Told::Established { .. } | Told::Stated { .. } | Told::LogsGiven { .. } | Told::Lost => None,
+            Told::Established { .. }
+            | Told::Stated { .. }
+            | Told::LogsGiven { .. }
+            | Told::Funded { .. }
+            | Told::Charged { .. }
+            | Told::Lost => None,
         },
         _ => None,
     });

@@ -187,6 +187,18 @@ impl Chain for Ledger {
         Ok(None)
     }
 
+    async fn deposit_left(&self, _: U256) -> Result<U256, ChainError> {
+        Ok(U256::ZERO)
+    }
+
+    async fn base_fee(&self) -> Result<U256, ChainError> {
+        Ok(U256::ZERO)
+    }
+
+    async fn gas_credit(&self, _: Address) -> Result<U256, ChainError> {
+        Ok(U256::ZERO)
+    }
+
     async fn credit(&self, _: Address, _: Address) -> Result<U256, ChainError> {
         Ok(U256::ZERO)
     }

@@ -1,6 +1,7 @@
 //! A challenge of three moves and two convictions, told by events.
 
 use tensorlink_node::ports::chain::Fault;
+use tensorlink_proof::challenge::Turn;
 use tensorlink_types::abi::{self, DemandKind, Facts, Offer, Position};
 
 use super::*;
@@ -142,6 +143,35 @@ fn a_challenge_has_moves_clocks_and_an_end() {
     let over = read([begun(), game(), vec![vec![lost]]].concat());
     let (_, challenge) = over.challenges().next().unwrap();
     assert_eq!((challenge.state, challenge.waiting, challenge.moves.len()), (Turn::Lost, None, 4));
+}
+
+#[test]
+fn a_challenge_shows_what_was_put_up_and_what_answers_cost() {
+    let said = |told| Event::Challenge { challenge: U256::from(1), told };
+    let mut groups = game();
+    groups[0].push(said(Told::Funded { amount: U256::from(900) }));
+    groups[1].push(said(Told::Charged { gas: 90, owed: U256::from(100), spent: false }));
+    groups.push(vec![said(Told::Funded { amount: U256::from(50) })]);
+    let opened = |n| Event::ChallengeOpened {
+        challenge: U256::from(n),
+        id: id(11),
+        claim: claim(1),
+        challenger: AUDITOR,
+        worker: WORKER,
+    };
+    groups.extend([vec![opened(2)], vec![opened(3)]]);
+    let docket = read([begun(), groups].concat());
+    let all: Vec<Challenge> = docket.challenges().map(|(_, challenge)| challenge).collect();
+    assert_eq!((all[0].deposit, all[0].owed), (Wei(U256::from(950)), Wei(U256::from(100))));
+    let charged = all[0].moves.iter().find_map(|step| match step.deed {
+        Deed::Answered { charged, .. } => Some(charged),
+        _ => None,
+    });
+    assert_eq!(charged, Some(Some(90)));
+    // Further challenges of the claim cost more, up to the bounty.
+    let bounty = PARAMETERS.bounty(docket.claimed(id(11)).unwrap().terms.unwrap().stake.0.to());
+    let bonds = [7, 14, 28].map(|bond| Wei(U256::from(bond).min(bounty).max(U256::from(7))));
+    assert_eq!(all.iter().map(|challenge| challenge.bond).collect::<Vec<_>>(), bonds);
 }
 
 #[test]

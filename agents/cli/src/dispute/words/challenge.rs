@@ -18,8 +18,12 @@ pub(super) fn paragraphs(dispute: &Dispute, challenge: &Challenge) -> Vec<String
     let begun = format!("Challenge {number}: {challenger} made the worker answer on chain, {so_far}.");
     match (state, waiting) {
         (Turn::Lost, _) => vec![format!(
-            "{begun} Then it neither asked on nor proved anything in time, so it lost. That proves nothing about the claim, and bars \
+            "{begun} Then it neither asked on nor proved anything in time, or did not pay for an answer, so it lost. That proves nothing about the claim, and bars \
              nobody from challenging it within its window."
+        )],
+        (Turn::Spent, _) => vec![format!(
+            "{begun} The last answer cost its worker more than what was put up for its gas, so the challenge is lost, unless the claim is \
+             void. Anybody can end it now."
         )],
         (Turn::Won, _) => {
             let silence = challenge.moves.iter().any(|step| step.deed == Deed::Won { silence: true });

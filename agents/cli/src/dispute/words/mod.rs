@@ -24,7 +24,6 @@ mod tests;
 
 use tensorlink_types::Opcode;
 
-use super::docket::is_open;
 use super::facts::{Dispute, Named};
 
 /// A dispute in plain words.
@@ -54,7 +53,7 @@ fn headline(dispute: &Dispute) -> String {
         return format!("Worker {worker} was convicted: {title}.");
     }
     let worker = dispute.claimed.worker;
-    match dispute.challenges.iter().rev().find(|challenge| is_open(challenge.state)).or(dispute.challenges.last()) {
+    match dispute.challenges.iter().rev().find(|challenge| challenge.state.is_open()).or(dispute.challenges.last()) {
         Some(last) => match &last.waiting {
             Some(waiting) => format!("Challenge {} is under way: {}.", last.number, challenge::turn(waiting)),
             None => format!("Challenge {} is over, and worker {worker} was not convicted.", last.number),

@@ -7,7 +7,6 @@ use tensorlink_types::Address;
 
 use super::numbers::{count, time};
 use crate::amount::Wei;
-use crate::dispute::docket::is_open;
 use crate::dispute::facts::{Challenge, Deed, Dispute, Move, Sent};
 
 /// One line for each who gains or loses.
@@ -30,24 +29,28 @@ pub(super) fn who_pays(dispute: &Dispute) -> String {
         },
         None => {
             let stake = dispute.claimed.terms.as_ref().map(|terms| terms.stake);
-            let risk = stake.filter(|_| dispute.challenges.iter().any(|challenge| is_open(challenge.state)));
+            let risk = stake.filter(|_| dispute.challenges.iter().any(|challenge| challenge.state.is_open()));
             if let Some(stake) = risk {
                 line("worker", format!("{} has {stake} SNO at risk", dispute.claimed.worker));
             }
         }
     }
-    for Challenge { number, challenger, worker, bond, state, .. } in &dispute.challenges {
+    for Challenge { number, challenger, worker, bond, deposit, owed, state, .. } in &dispute.challenges {
         match state {
-            Turn::Asking | Turn::Answering => {
+            Turn::Asking | Turn::Answering | Turn::Spent => {
                 line(
                     "challenger",
                     format!("{challenger} put up {bond} SNO for challenge {number}; they are held until it ends"),
                 );
+                line("challenger", format!("{deposit} ETH are held for the worker's gas, of which {owed} are used up"));
             }
-            Turn::Won => line("challenger", format!("{challenger} has its {bond} SNO for challenge {number} back")),
+            Turn::Won => {
+                line("challenger", format!("{challenger} has its {bond} SNO for challenge {number} back"));
+                line("challenger", format!("can collect the {deposit} ETH put up for the worker's gas"));
+            }
             Turn::Lost => {
                 line("challenger", format!("{challenger} loses its {bond} SNO for challenge {number}"));
-                line("worker", format!("{worker} gets them"));
+                line("worker", format!("{worker} gets them, and {owed} ETH for its gas"));
             }
         }
     }

@@ -37,7 +37,7 @@ fn claimed(dispute: &Dispute) -> String {
 /// How a challenge stands, in one word.
 pub(super) const fn state(turn: Turn) -> &'static str {
     match turn {
-        Turn::Asking | Turn::Answering => "open",
+        Turn::Asking | Turn::Answering | Turn::Spent => "open",
         Turn::Won => "won",
         Turn::Lost => "lost",
     }
@@ -47,6 +47,7 @@ fn played(challenge: &Challenge) -> String {
     let mut rows = vec![
         ("challenge", format!("{}, {}", challenge.number, state(challenge.state))),
         ("challenger", format!("{}, bond {} SNO", challenge.challenger, challenge.bond)),
+        ("deposit", format!("{} ETH, of which answers have cost {}", challenge.deposit, challenge.owed)),
         ("questions", format!("{} of {MOST_QUESTIONS}", challenge.questions)),
     ];
     if let Some(waiting) = &challenge.waiting {
@@ -63,8 +64,9 @@ fn made(number: usize, Move { deed, sent: by, clocks }: &Move) -> String {
         Deed::Asked { question: asked, deadline } => {
             (format!("the challenger asks for {}", question(asked)), Some(("worker", deadline)))
         }
-        Deed::Answered { question: asked, bytes, deadline } => {
-            (format!("the worker gives {}; {bytes} bytes", question(asked)), Some(("challenger", deadline)))
+        Deed::Answered { question: asked, bytes, charged, deadline } => {
+            let charged = charged.map_or_else(String::new, |gas| format!("; {gas} gas are charged"));
+            (format!("the worker gives {}; {bytes} bytes{charged}", question(asked)), Some(("challenger", deadline)))
         }
         Deed::Won { silence: true } => ("the worker was silent: the challenge is won".to_owned(), None),
         Deed::Won { silence: false } => ("the claim is void: the challenge is won".to_owned(), None),

@@ -27,6 +27,7 @@ fn silence() {
   user        USER gets 300 SNO of it
   nobody      gets 200 SNO of it: they are burned
   challenger  AUDITOR has its 100 SNO for challenge 4 back
+  challenger  can collect the 0.5 ETH put up for the worker's gas
   gas         WORKER paid 0.002 ETH for 2 transactions
   gas         AUDITOR paid 0.003 ETH for 3 transactions",
             "Transactions
@@ -84,14 +85,28 @@ fn a_lost_challenge() {
         told[2..4],
         [
             "Challenge 4: AUDITOR made the worker answer on chain, 1 question of at most 32, 1 answer. Then it neither asked on nor proved \
-             anything in time, so it lost. That proves nothing about the claim, and bars nobody from challenging it within its window.",
+             anything in time, or did not pay for an answer, so it lost. That proves nothing about the claim, and bars nobody from \
+             challenging it within its window.",
             "Who pays
   challenger  AUDITOR loses its 100 SNO for challenge 4
-  worker      WORKER gets them
+  worker      WORKER gets them, and 0.125 ETH for its gas
   gas         WORKER paid 0.003 ETH for 3 transactions
   gas         AUDITOR paid 0.001 ETH for 1 transaction",
         ]
     );
+}
+
+#[test]
+fn a_deposit_that_is_used_up() {
+    let mut dispute = dispute();
+    let mut challenge = challenge();
+    challenge.state = Turn::Spent;
+    challenge.moves.truncate(2);
+    (challenge.questions, challenge.owed) = (1, challenge.deposit);
+    dispute.challenges = vec![challenge];
+    let told = told(&dispute).join("\n");
+    assert!(told.contains("The last answer cost its worker more than what was put up for its gas"), "{told}");
+    assert!(told.contains("0.5 ETH are held for the worker's gas, of which 0.5 are used up"), "{told}");
 }
 
 fn waiting(side: Side) -> Waiting {
@@ -127,6 +142,7 @@ fn a_challenge_under_way() {
             "Who pays
   worker      WORKER has 1000 SNO at risk
   challenger  AUDITOR put up 100 SNO for challenge 4; they are held until it ends
+  challenger  0.5 ETH are held for the worker's gas, of which 0.125 are used up
   gas         WORKER paid 0.002 ETH for 2 transactions
   gas         AUDITOR paid 0.002 ETH for 2 transactions",
         ]
@@ -205,19 +221,21 @@ stands      live
 
 challenge   4, open
 challenger  AUDITOR, bond 100 SNO
+deposit     0.5 ETH, of which answers have cost 0.125
 questions   2 of 32
 turn        the worker's turn, 11 h 55 min and 12 blocks left
 until       2027-01-15 20:00:50 UTC and block 270
   1  the challenger asks for the root of the list of states after each step, and the states after the interval's steps 1 to 20
      R61, block 140, 2027-01-15 08:00:20 UTC, 100020 gas, 0.001 ETH by AUDITOR
      clocks: challenger 12 h, worker 12 h; the worker has until 2027-01-15 20:00:20 UTC
-  2  the worker gives the root of the list of states after each step, and the states after the interval's steps 1 to 20; 640 bytes
+  2  the worker gives the root of the list of states after each step, and the states after the interval's steps 1 to 20; 640 bytes; 90000 gas are charged
      R62, block 190, 2027-01-15 08:01:10 UTC, 100070 gas, 0.001 ETH by WORKER
      clocks: challenger 12 h, worker 11 h 59 min; the challenger has until 2027-01-15 20:01:10 UTC
 
 Who pays
   worker      WORKER has 1000 SNO at risk
   challenger  AUDITOR put up 100 SNO for challenge 4; they are held until it ends
+  challenger  0.5 ETH are held for the worker's gas, of which 0.125 are used up
   gas         WORKER paid 0.002 ETH for 2 transactions
   gas         AUDITOR paid 0.001 ETH for 1 transaction"
     );

@@ -131,13 +131,15 @@ fn step(deed: Deed, n: u8, seconds: u64, sender: Address, clocks: (u64, u64)) ->
 fn challenge() -> Challenge {
     let states = asks(Subject::Steps, (5, 5, 20));
     let opened = Deed::Asked { question: states.clone(), deadline: COMMITTED + 43_220 };
-    let answered = Deed::Answered { question: states, bytes: 640, deadline: COMMITTED + 43_270 };
+    let answered = Deed::Answered { question: states, bytes: 640, charged: Some(90_000), deadline: COMMITTED + 43_270 };
     let asked = Deed::Asked { question: asks(Subject::Statement, (6, 0, 0)), deadline: COMMITTED + 43_250 };
     Challenge {
         number: 4,
         challenger: AUDITOR,
         worker: WORKER,
         bond: wei("100"),
+        deposit: wei("0.5"),
+        owed: wei("0.125"),
         state: Turn::Answering,
         questions: 2,
         waiting: None,
