@@ -1,5 +1,6 @@
 //! The market: what workers advertise, best first.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use tensorlink_node::wire::gossip::WorkerAdvert;
@@ -18,6 +19,13 @@ pub struct Candidate {
     pub advert: WorkerAdvert,
     /// What it asks for a billion multiply-adds, wei of the job's token.
     pub price_per_gmac: u128,
+}
+
+impl Candidate {
+    /// By which candidates are ranked: the cheapest first, among equals those with more memory, then by address.
+    pub const fn rank(&self) -> (u128, Reverse<u64>, Address) {
+        (self.price_per_gmac, Reverse(self.advert.memory), self.address)
+    }
 }
 
 /// A lane, and the worker wanted for it.
@@ -78,7 +86,7 @@ impl Market {
     }
 
     /// All workers that `eligible` admits, that have a free lane and that take `token` (zero: ETH), at least `count`,
-    /// cheapest first; among equals those with more memory, then by address, so that two looks at one market agree.
+    /// best first, so that two looks at one market agree.
     ///
     /// # Errors
     /// [`TooFew`].
@@ -98,7 +106,7 @@ impl Market {
                 Some(Candidate { address, advert: advert.clone(), price_per_gmac })
             })
             .collect();
-        candidates.sort_by_key(|c| (c.price_per_gmac, std::cmp::Reverse(c.advert.memory), c.address));
+        candidates.sort_by_key(Candidate::rank);
         if candidates.len() < count {
             return Err(TooFew { found: candidates.len(), needed: count });
         }

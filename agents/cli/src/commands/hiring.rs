@@ -264,6 +264,9 @@ impl<'a> Hiring<'a> {
     ) -> Result<T> {
         let shape = (usize::from(self.args.stages), usize::from(self.args.replicas));
         let mut told = false;
+        // Those that were chosen before may be chosen again.
+        self.others.append(&mut self.candidates);
+        self.others.sort_by_key(Candidate::rank);
         loop {
             match choose(&self.others, shape, &mut fits) {
                 Ok((chosen, made)) => {

@@ -196,7 +196,7 @@ fn halts(network: &Network) -> Vec<u32> {
     let lanes = records.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("lane-"));
     let halted = lanes.filter_map(|path| {
         let record: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-        record["halted"]["intervals"].as_u64()
+        record["record"]["halted"]["intervals"].as_u64()
     });
     halted.map(|intervals| intervals as u32).collect()
 }

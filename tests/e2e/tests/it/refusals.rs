@@ -387,7 +387,7 @@ async fn a_data_folder_of_another_chain_is_refused_and_left_as_it_is() {
     let record = folder.join("chain.json");
     let own = std::fs::read_to_string(&record).unwrap();
     let mut other: Value = serde_json::from_str(&own).unwrap();
-    other["genesis"] = format!("0x{}", "5a".repeat(32)).into();
+    other["record"]["genesis"] = format!("0x{}", "5a".repeat(32)).into();
     let other = other.to_string();
     std::fs::write(&record, &other).unwrap();
     let (name, words) =
