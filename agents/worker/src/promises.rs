@@ -25,6 +25,9 @@ struct Promise {
     lane: Lane,
     /// When its last offer expires, seconds.
     expires: u64,
+    /// Whether an offer was signed. Only those are written down.
+    #[serde(skip)]
+    signed: bool,
     /// Whether the lane is ours, by events that were told since the start.
     #[serde(skip)]
     accepted: bool,
@@ -86,7 +89,10 @@ impl Promises {
         let kept: Vec<Promise> = journal.read(FILE)?.unwrap_or_default();
         // Which of them are ours, events tell that are not told yet.
         let grace = now.saturating_add(VALIDITY);
-        let kept = kept.into_iter().map(|promise| Promise { expires: promise.expires.max(grace), ..promise });
+        let kept = kept.into_iter().map(|promise| {
+            let expires = promise.expires.max(grace);
+            Promise { expires, signed: true, ..promise }
+        });
         let mut held = Held { lanes: kept.map(|promise| (promise.lane, promise)).collect(), memory: budget.nothing() };
         held.owe();
         let (promised, lent) = (held.memory.bytes(), budget.total());
@@ -100,16 +106,29 @@ impl Promises {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes down what is held. Who signs an offer does it before.
+    /// Writes down what is held for a lane, before its offer is signed; whether it still is.
     ///
     /// # Errors
     /// [`JournalError`] if the disk fails.
-    pub fn keep(&self) -> Result<(), JournalError> {
+    pub fn sign(&self, lane: Lane) -> Result<bool, JournalError> {
+        match self.held().lanes.get_mut(&lane) {
+            Some(promise) => promise.signed = true,
+            None => return Ok(false),
+        }
+        self.keep().map(|()| true)
+    }
+
+    /// Frees what is held for a lane that is not offered after all.
+    pub fn withdraw(&self, lane: Lane) {
+        self.held().retain(|promise| promise.lane != lane || promise.signed || promise.accepted);
+    }
+
+    fn keep(&self) -> Result<(), JournalError> {
         let held = self.held();
-        if held.lanes.is_empty() {
+        let mut lanes: Vec<&Promise> = held.lanes.values().filter(|held| held.signed || held.accepted).collect();
+        if lanes.is_empty() {
             return self.journal.remove(FILE);
         }
-        let mut lanes: Vec<&Promise> = held.lanes.values().collect();
         lanes.sort_by_key(|promise| promise.lane);
         self.journal.write(FILE, &lanes)
     }
@@ -122,8 +141,8 @@ impl Promises {
         let others = held.lanes.values().filter(|promise| promise.lane != lane && !promise.accepted).count();
         let place = others < usize::from(free());
         if place {
-            let (accepted, memory) = (false, Footprint::default());
-            let fresh = Promise { lane, expires, accepted, disk: 0, memory, more: 0 };
+            let (signed, accepted, memory) = (false, false, Footprint::default());
+            let fresh = Promise { lane, expires, signed, accepted, disk: 0, memory, more: 0 };
             held.lanes.entry(lane).or_insert(fresh).expires = expires;
         }
         place
@@ -217,7 +236,7 @@ impl Promises {
     fn give(&self, lane: Lane, needs: Footprint, owed: bool) -> Result<(), ShardError> {
         let mut held = self.held();
         let before = held.lanes.get(&lane).copied();
-        let fresh = Promise { lane, expires: 0, accepted: true, disk: 0, memory: needs, more: 0 };
+        let fresh = Promise { lane, expires: 0, signed: false, accepted: true, disk: 0, memory: needs, more: 0 };
         let mut lanes = held.lanes.clone();
         lanes.remove(&lane);
         let others = Held::needed(&lanes);

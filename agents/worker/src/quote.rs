@@ -140,6 +140,7 @@ pub async fn quote<E: Engine>(
     if !promises.hold(lane, (now, expires), free) {
         return Err(Declined::Busy);
     }
+    let _unless_signed = Unsigned(promises, lane);
     let steps = job.steps_per_interval;
     let (price, needed) = match job.kind {
         JobKind::Training => {
@@ -172,9 +173,20 @@ pub async fn quote<E: Engine>(
         pricePerInterval: price,
         expires: expires.try_into().map_err(|_| Declined::Price)?,
     };
-    promises.keep()?;
+    if !promises.sign(lane)? {
+        return Err(Declined::Busy);
+    }
     let signature = context.ports.identity.sign(context.ports.contracts.offer(&offer))?.to_vec();
     Ok((offer, signature))
+}
+
+/// Frees what is held for a lane of which no offer is signed in the end, also where nobody waits for one any more.
+struct Unsigned<'a>(&'a Promises, Lane);
+
+impl Drop for Unsigned<'_> {
+    fn drop(&mut self) {
+        self.0.withdraw(self.1);
+    }
 }
 
 /// The job of the lane as the chain has it now, if it is the one that was posted: a reorganisation may give its number

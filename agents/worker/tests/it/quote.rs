@@ -166,6 +166,20 @@ async fn offers_share_the_memory_that_is_lent() {
 }
 
 #[tokio::test]
+async fn what_comes_to_no_offer_takes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let promises = Promises::open(Journal::open(folder.path()).unwrap(), Budget::new(130), 0).unwrap();
+    has_memory(&promises, 0, 0).await.unwrap();
+    promises.withdraw(lane(0));
+    assert_eq!((promises.left(), promises.count(0)), (130, 0));
+    // Asked once more, a lane of which an offer is out keeps what that was promised.
+    has_memory(&promises, 0, 0).await.unwrap();
+    assert!(promises.sign(lane(0)).unwrap() && !promises.sign(lane(1)).unwrap());
+    promises.withdraw(lane(0));
+    assert_eq!((promises.left(), promises.count(0)), (80, 1));
+}
+
+#[tokio::test]
 async fn what_was_promised_is_kept_by_a_start_with_less_memory() {
     let folder = tempfile::tempdir().unwrap();
     let open = |bytes, now| {
@@ -175,8 +189,8 @@ async fn what_was_promised_is_kept_by_a_start_with_less_memory() {
     let promises = open(200, 0);
     for stage in 0..3 {
         has_memory(&promises, stage, 0).await.unwrap();
+        assert!(promises.sign(lane(stage)).unwrap());
     }
-    promises.keep().unwrap();
     promises.accepted(JOB, Some(lane(1)));
     // Half of what is left then.
     assert_eq!((promises.more(lane(1)).unwrap(), promises.left()), (75, 75));
@@ -198,7 +212,7 @@ async fn what_was_promised_is_kept_by_a_start_with_less_memory() {
     // Until all events are told, an offer that has expired may be a lane of ours.
     let promises = open(200, 5);
     has_memory(&promises, 0, 5).await.unwrap();
-    promises.keep().unwrap();
+    assert!(promises.sign(lane(0)).unwrap());
     let promises = open(200, 20);
     has_memory(&promises, 1, 600).await.unwrap();
     assert_eq!(promises.left(), 110);
