@@ -203,6 +203,12 @@ pub fn proof(deployment: &Deployment, to: Address, data: &[u8]) -> Option<Call> 
     })
 }
 
+/// Whether what a call comes to goes by the base fee: that of questions and answers of challenges, which are charged
+/// for (P-42). For others nobody need ask for it, least of all for timeouts, which are tried again and again.
+pub(crate) fn goes_by_base_fee(call: &Call) -> bool {
+    matches!(call, Call::Challenge { step, .. } if !matches!(**step, Move::Timeout))
+}
+
 /// Whether a call takes the bond of a demand.
 pub(crate) const fn is_demand(step: &CustodyMove) -> bool {
     matches!(step, CustodyMove::DemandState { .. } | CustodyMove::DemandSent { .. } | CustodyMove::DemandFiles { .. })

@@ -216,7 +216,7 @@ impl Chain for AlloyChain {
         let most_fee = self.sender.spending.max_fee();
         let (approval, main) = allowance::steps(self.views(), self.sender.signer(), call, now, most_fee).await?;
         let actions = approval.into_iter().chain([main]).collect();
-        let base_fee = self.views().base_fee().await?;
+        let base_fee = if calls::goes_by_base_fee(call) { self.views().base_fee().await? } else { U256::ZERO };
         let block = evm::Block { head, now, base_fee: base_fee.saturating_to() };
         evm::simulate(self.rpc.clone(), block, self.reader.deployment.chain_id, self.account(), actions).await
     }
