@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# Runs checks, counts the tests that they report, and sums up at the end: what each took, and the slowest tests.
+# Runs checks, counts the tests that they report, and sums up at the end: what each took, the slowest tests, and what
+# the failed ones said.
 
 PASSED=0
 FAILED=0
@@ -52,6 +53,19 @@ note_times() {
     ' >>"$TALLY/times"
 }
 
+# Adds to $TALLY/failures what a failed check said of its failed tests, or its last lines when it names none.
+note_failures() {
+    local said
+    said=$(sed 's/\x1b\[[0-9;]*m//g' "$2" | awk '
+        /^---- .* ----$/ { said = 1 }                     # cargo: "---- TEST stdout ----", then what it printed
+        /^failures:$/ { said = 0 }
+        /^Failing tests:$/ { said = 1 }                   # forge: the failed tests of each suite, once more
+        /^test result: |^Encountered a total of / { said = 0 }
+        said && NF && !/^note: run with / { print substr($0, 1, 400) }' | sed -n 1,40p)
+    [[ -n $said ]] || said=$(tail -n 15 "$2")
+    printf '\n== failed: %s\n%s\n' "$1" "$said" >>"$TALLY/failures"
+}
+
 # check NAME COMMAND...: shows its output, goes on when it fails. A failure that no test accounts for counts as one.
 check() {
     local name=$1 start=$SECONDS log spent passed failed code=0 TIMEFORMAT='%U %S'
@@ -69,6 +83,7 @@ check() {
     fi
     PASSED=$((PASSED + passed))
     FAILED=$((FAILED + failed))
+    ((failed == 0)) || note_failures "$name" "$log"
     summarise "$((SECONDS - start))" "$(awk '{ print int($1 + $2 + 0.5) }' "$spent")" "$name" "$code" "$passed" "$failed"
 }
 
@@ -163,6 +178,7 @@ slowest() {
 # The last line is for machines too: "N passed, N failed". Fails when anything did.
 sum_up() {
     slowest
+    [[ ! -s $TALLY/failures ]] || cat "$TALLY/failures"
     printf '\n== summary, %d s\n' "$SECONDS"
     printf '%-9s %9s %9s  %s\n' '' 'time' 'processor' 'check'
     printf '%s\n' "${SUMMARY[@]}"
