@@ -57,11 +57,13 @@ note_times() {
 note_failures() {
     local said
     said=$(sed 's/\x1b\[[0-9;]*m//g' "$2" | awk '
+        /^error: test failed, to rerun/ { print last }    # cargo: the last word of a program that told no test
+        NF { last = substr($0, 1, 400) }
         /^---- .* ----$/ { said = 1 }                     # cargo: "---- TEST stdout ----", then what it printed
         /^failures:$/ { said = 0 }
         /^Failing tests:$/ { said = 1 }                   # forge: the failed tests of each suite, once more
         /^test result: |^Encountered a total of / { said = 0 }
-        said && NF && !/^note: run with / { print substr($0, 1, 400) }' | sed -n 1,40p)
+        said && NF && !/^note: run with |^ +[0-9]+: |^ +at / { print substr($0, 1, 400) }' | sed -n 1,40p)
     [[ -n $said ]] || said=$(tail -n 15 "$2")
     printf '\n== failed: %s\n%s\n' "$1" "$said" >>"$TALLY/failures"
 }

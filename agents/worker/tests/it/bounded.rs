@@ -146,10 +146,10 @@ fn a_lane_takes_no_more_memory_than_it_says() {
     let idle = bounded(folder.path(), 0, None);
     let told = String::from_utf8(idle.stdout).unwrap();
     let begins: u64 = told.lines().find_map(|line| line.strip_prefix("data ")).expect(&told).parse().unwrap();
-    let takes = Footprint::training(&program, STEPS).alone();
-    let enough = bounded(folder.path(), 4, Some(begins + takes + SLACK));
-    assert!(enough.status.success(), "{takes} bytes: {}", String::from_utf8_lossy(&enough.stderr));
-    // The bound is one: half of it is too little.
-    let short = bounded(folder.path(), 4, Some(begins + takes / 2));
-    assert!(!short.status.success(), "half of {takes} bytes is enough, too");
+    let takes = Footprint::training(&program, STEPS);
+    let enough = bounded(folder.path(), 4, Some(begins + takes.alone() + SLACK));
+    assert!(enough.status.success(), "{takes:?}: {}", String::from_utf8_lossy(&enough.stderr));
+    // The bound is one: half of what the lane takes is too little, though nobody asked anything while it computes.
+    let short = bounded(folder.path(), 4, Some(begins + takes.lane / 2));
+    assert!(!short.status.success(), "half of the lane's is enough, too: {takes:?}");
 }
