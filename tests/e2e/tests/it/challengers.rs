@@ -102,6 +102,9 @@ async fn who_sends_anothers_proof_first_gets_nothing_for_it() {
     network.start_villain(WORKER, LIE).await;
     let job = Job { challenge_window: 30, ..JOB };
     job.post(&mut network);
+    first_claim(&network).await;
+    // On a busy machine it could see the job settled before that is undone, and leave.
+    Job::leave(&mut network);
     let (seen, block) = eventually("the conviction", LIMIT, async || conviction(&network).await).await;
     network.cut_validator();
     let proof = network.chain().mined(seen).await.unwrap().and_then(|mined| mined.proof).unwrap();
@@ -109,6 +112,7 @@ async fn who_sends_anothers_proof_first_gets_nothing_for_it() {
     network.reorganise_from(block).await;
     assert_eq!(conviction(&network).await, None, "it is undone");
     let copied = network.chain().send(proof).await.unwrap();
+    Job::watch(&mut network);
     let report = job.settled(&mut network, LIMIT).await;
     report.assert_accounts();
 

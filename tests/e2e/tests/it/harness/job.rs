@@ -251,6 +251,18 @@ impl Job {
         network.path(out)
     }
 
+    /// Cuts the user off, which follows the only job.
+    pub(crate) fn leave(network: &mut Network) {
+        network.cut(NAME);
+    }
+
+    /// Has the user follow the only job again.
+    pub(crate) fn watch(network: &mut Network) {
+        let mut command = network.command(USER, &["job", "watch", "1", "--report"]);
+        command.arg(network.path("report.json"));
+        network.spawn(NAME, command);
+    }
+
     /// Cuts the user off while it follows the only job, which trains a language model into `out`, and has it follow
     /// that job again.
     pub(crate) async fn taken_up_again(&self, network: &mut Network, out: &Path, limit: Duration) {
