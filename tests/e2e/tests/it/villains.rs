@@ -274,6 +274,8 @@ async fn assert_game_told(network: &Network, report: &Report, fault: Fault) {
 
 /// A job whose claims can be challenged for longer than it takes to see that a worker does not answer.
 const SLOW: Job = Job { challenge_window: 60, ..JOB };
+/// Base fee of a block, wei: many times that at which a challenge was opened.
+const DEAR: u64 = 5_000_000_000;
 /// Seconds that either side of a challenge has, where a silent one is waited for: enough for a whole game on a
 /// busy machine.
 const CLOCK: u32 = 30;
@@ -335,16 +337,24 @@ async fn who_is_killed_within_a_game_that_a_reorganisation_sets_back_is_walked_t
     assert!(assert_forced(&network, &report, Fault::Element).await >= 3);
 }
 
-/// Nobody tells the validator what went from stage to stage, so that it computes all of them.
+/// Nobody tells the validator what went from stage to stage, so that it computes all of them. Gas becomes dear within
+/// the game: what was put up for the worker's does not do, and more is.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_lies_among_workers_that_answer_no_auditor_is_walked_to_its_lie_all_the_same() {
     let mut network = Network::start(2).await;
     network.start_dear_villain_as(0, &[("HONEST", "true"), ("MUTE", "true")]).await;
     network.start_villain_as(LIAR, &[STEP, ("MUTE", "true")]).await;
     SLOW.post(&mut network);
+    await_answers(&network, 1).await;
+    network.set_base_fee(DEAR).await;
     let report = SLOW.settled(&mut network, LONG).await;
     report.assert_accounts();
     assert!(assert_forced(&network, &report, Fault::Element).await >= 3);
+    let deposits = report.pick(|event| match event {
+        Event::Challenge { told: Told::Funded { amount }, .. } => Some(*amount),
+        _ => None,
+    });
+    assert!(deposits.len() > 1 && deposits[1] > deposits[0], "{deposits:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

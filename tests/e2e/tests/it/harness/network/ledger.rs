@@ -34,6 +34,11 @@ impl Network {
         let () = self.provider().client().request("anvil_reorg", (depth, Vec::<()>::new())).await.unwrap();
     }
 
+    /// What gas costs in the next block, wei.
+    pub(crate) async fn set_base_fee(&self, fee: u64) {
+        let () = self.provider().client().request("anvil_setNextBlockBaseFeePerGas", (fee,)).await.unwrap();
+    }
+
     /// Replaces a block and all after it. Another may be mined after a look at the head, so that the reorganisation
     /// stops short of the first.
     pub(crate) async fn reorganise_from(&self, block: u64) {
