@@ -17,6 +17,10 @@ use crate::interval::inputs_len;
 pub const MAX_TEXTS: usize = 64;
 /// Bytes of their rows.
 pub const MAX_TEXT_BYTES: usize = 256 << 20;
+/// Requests that wait for a serving lane, and that it takes up at once.
+pub const QUEUE: usize = 32;
+/// Bytes of their rows.
+const MAX_QUEUE_BYTES: u64 = 256 << 20;
 
 /// Memory of a stage, bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -57,13 +61,22 @@ impl Footprint {
         let text = inputs.saturating_add(given);
         let texts = text.saturating_mul(MAX_TEXTS as u64).min(MAX_TEXT_BYTES as u64);
         let tokens = bytes_per_token(plan)?.saturating_mul(longest.into()).saturating_mul(2);
-        Ok(Self { lane: sum([step, texts, tokens]), repeat: sum([step.saturating_sub(constants), inputs]) })
+        Ok(Self {
+            lane: sum([step, texts, tokens, queue(inputs)]),
+            repeat: sum([step.saturating_sub(constants), inputs]),
+        })
     }
 
     /// What it takes where no other lane shares the memory.
     pub const fn alone(self) -> u64 {
         self.lane.saturating_add(self.repeat)
     }
+}
+
+/// Most bytes of rows that wait for a serving lane, where the longest text has `text` bytes of them: never less than
+/// that text's.
+pub fn queue(text: u64) -> u64 {
+    text.saturating_mul(QUEUE as u64).min(MAX_QUEUE_BYTES).max(text)
 }
 
 fn sum<const N: usize>(parts: [u64; N]) -> u64 {

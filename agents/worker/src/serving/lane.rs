@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use tensorlink_graph::transformer::CacheEngine;
 use tensorlink_node::blocking;
+use tensorlink_node::footprint::{QUEUE, queue};
 use tensorlink_node::ports::{Clock, Owner, Ports, StoreError};
 use tensorlink_node::serving::ServingShard;
 use tensorlink_node::wire::rpc::{Advance, Receipt, Response};
@@ -19,11 +20,9 @@ use tokio_util::sync::CancellationToken;
 use super::book::{Book, EnterError, Entry, Signed};
 use super::runner::{Cached, Whole};
 use super::texts::Text;
-use super::thread::{Done, LaneThread, QUEUE, StartError, Step};
+use super::thread::{Done, LaneThread, StartError, Step};
 use crate::context::Context;
 
-/// Kibibytes of rows that wait for the thread.
-const WAITING_KIB: usize = 256 << 10;
 /// Tokens of credit unless configured otherwise, and in longest texts: whichever is more.
 const CREDIT: (u32, u32) = (65_536, 16);
 
@@ -96,7 +95,10 @@ impl ServingLane {
         };
         let most = CREDIT.0.max(shard.longest.saturating_mul(CREDIT.1));
         let credit = context.config.credit.unwrap_or(most).into();
-        let waiting = (Semaphore::new(QUEUE), Semaphore::new(WAITING_KIB));
+        let text = shard.recorded(shard.longest);
+        let text = text.map_err(|error| StartError::Engine { lane, reason: error.to_string() })?;
+        let kib = usize::try_from(queue(text).div_ceil(1024)).unwrap_or(usize::MAX);
+        let waiting = (Semaphore::new(QUEUE), Semaphore::new(kib.min(Semaphore::MAX_PERMITS)));
         Ok(Self {
             lane,
             ports: context.ports.clone(),

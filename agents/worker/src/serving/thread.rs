@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use tensorlink_node::footprint::QUEUE;
 use tensorlink_node::ports::Clock;
 use tensorlink_node::serving::{Gives, ServingShard};
 use tensorlink_num::Tensor;
@@ -14,9 +15,6 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::runner::{Runner, RunnerError, Turn};
 use super::texts::{Row, Stuck, Text, Texts};
-
-/// Requests that wait for the thread, and that it takes up at once.
-pub const QUEUE: usize = 32;
 
 /// Why a lane's thread could not be started.
 #[derive(Debug, Error)]

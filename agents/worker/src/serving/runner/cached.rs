@@ -5,12 +5,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tensorlink_graph::transformer::decode::{self, CacheEngine, CachedRunner, DecodeError, MAX_ROWS, Session};
+use tensorlink_node::footprint::QUEUE;
 use tensorlink_node::memory::give_back;
 use tensorlink_node::serving::ServingShard;
 use tensorlink_num::Tensor;
 use tensorlink_types::TensorType;
 
-use super::super::thread::QUEUE;
 use super::{Runner, RunnerError, Turn};
 
 /// Rows that a pass takes at least: one of every request that waits.
