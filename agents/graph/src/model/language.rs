@@ -23,7 +23,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::parse::syntax;
+use super::parse::{syntax, unmarked};
 use super::schedule::{MAX_SCHEDULE, rates};
 use super::{Decoder, Encoder, Imported, MAX_MICRO_BATCHES, MAX_MODEL_FILE, ModelError};
 use crate::step::language::{AdamW, Recipe};
@@ -96,7 +96,7 @@ impl LanguageModel {
     pub fn is_meant(json: &[u8]) -> bool {
         let has =
             |file: serde_json::Value| ["decoder", "encoder", "from"].iter().any(|field| file.get(field).is_some());
-        serde_json::from_slice(json).is_ok_and(has)
+        serde_json::from_slice(unmarked(json)).is_ok_and(has)
     }
 
     /// Parses and checks a model file; `file` is its name, for messages.
@@ -107,7 +107,7 @@ impl LanguageModel {
         if json.len() > MAX_MODEL_FILE {
             return Err(ModelError::TooLarge { file: file.into(), bytes: json.len() });
         }
-        let raw: Raw = serde_json::from_slice(json).map_err(|error| syntax(file, "", &error))?;
+        let raw: Raw = serde_json::from_slice(unmarked(json)).map_err(|error| syntax(file, "", &error))?;
         let Raw { name, decoder, encoder, from, optimizer, sequences, steps, operand_bits, dropout, seed } = raw;
         let origin = match (decoder, encoder, from) {
             (Some(decoder), None, None) => Origin::Decoder(decoder),

@@ -41,6 +41,11 @@ struct RawActivation {
     _kind: String,
 }
 
+/// A file without the mark that some editors put before UTF-8.
+pub(super) fn unmarked(file: &[u8]) -> &[u8] {
+    file.strip_prefix(b"\xef\xbb\xbf").unwrap_or(file)
+}
+
 impl Model {
     /// Parses and checks a model file; `file` is its name, for messages.
     ///
@@ -50,7 +55,7 @@ impl Model {
         if json.len() > MAX_MODEL_FILE {
             return Err(ModelError::TooLarge { file: file.into(), bytes: json.len() });
         }
-        let raw: RawModel = serde_json::from_slice(json).map_err(|error| syntax(file, "", &error))?;
+        let raw: RawModel = serde_json::from_slice(unmarked(json)).map_err(|error| syntax(file, "", &error))?;
         let range = |ok: bool, field: &str, value: String, allowed: &'static str| {
             let error = || ModelError::OutOfRange { file: file.into(), field: field.into(), value, allowed };
             if ok { Ok(()) } else { Err(error()) }

@@ -24,6 +24,13 @@ fn network_appends_the_class_layer() {
 }
 
 #[test]
+fn a_mark_before_the_text_is_passed_over() {
+    let marked = |json: &str| format!("\u{feff}{json}").into_bytes();
+    assert!(Model::parse("m.json", &marked(GOOD)).is_ok());
+    assert!(LanguageModel::is_meant(&marked(r#"{"decoder": {}}"#)));
+}
+
+#[test]
 fn rates_rise_and_fall_where_there_is_a_warmup() {
     let rates = |to| parse("0.9}", to).unwrap().network(4, 10).unwrap().rates;
     assert_eq!(rates("0.9}"), None);
