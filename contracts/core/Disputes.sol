@@ -219,12 +219,14 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         _checkStatement(c, proof.claim, proof.statement, proof.signature);
         _checkProgram(c, proof.statement.step, proof.program, proof.programMembership);
         // INVARIANT: the wiring is the registered program's.
-        if (keccak256(abi.encode(proof.wiring)) != proof.program.wiring) revert WrongProgram();
-
-        uint32 source = Places.sourceOf(proof);
+        if (!Places.isWired(proof)) revert WrongProgram();
         // INVARIANT: the worker signed this output for this operator …
         if (!Merkle.isMember(
-                proof.statement.trace, proof.traceRoot, source, proof.program.operatorCount, proof.traceMembership
+                proof.statement.trace,
+                proof.traceRoot,
+                proof.operatorIndex,
+                proof.program.operatorCount,
+                proof.traceMembership
             )) revert WrongMembership(0);
         // INVARIANT: … and committed to that tensor in the place which the output goes to.
         if (!Places.isSink(proof, c.steps)) revert WrongMembership(1);
@@ -235,7 +237,7 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
             auditor: proof.statement.auditor,
             fault: Fault.Wiring,
             step: proof.statement.step,
-            operatorIndex: source,
+            operatorIndex: proof.operatorIndex,
             element: proof.index,
             claimed: 0,
             recomputed: 0

@@ -3,7 +3,7 @@ pragma solidity ^0.8.28;
 
 import {IDisputes} from "../interfaces/IDisputes.sol";
 import {ElementProof} from "../types/ElementProof.sol";
-import {BoundaryLogs, Operand, Operator, WiringProof} from "../types/Types.sol";
+import {BoundaryLogs, Operand, Operator, ProgramHeader, WiringProof} from "../types/Types.sol";
 import {Merkle} from "./Merkle.sol";
 import {Reader} from "./Reader.sol";
 
@@ -83,14 +83,26 @@ library Places {
             | (logs.toNext == 0 ? 0 : 8);
     }
 
-    /// @notice The operator whose output goes to entry `proof.index` of the sink.
-    function sourceOf(WiringProof calldata proof) internal pure returns (uint32) {
-        uint32[] calldata sources = proof.wiring.state;
-        if (proof.sink == _TO_NEXT) sources = proof.wiring.toNext;
-        else if (proof.sink == _TO_PREVIOUS) sources = proof.wiring.toPrevious;
-        else if (proof.sink != _TO_STATE) revert IDisputes.WrongOperator();
-        if (proof.index >= sources.length) revert IDisputes.WrongOperator();
-        return sources[proof.index];
+    /// @notice Whether the program wires operator `proof.operatorIndex` to entry `proof.index` of the sink.
+    /// @dev Reverts if the sink has no such entry.
+    function isWired(WiringProof calldata proof) internal pure returns (bool) {
+        ProgramHeader calldata program = proof.program;
+        uint256 toNext = isSentTo(program.edges, true) ? program.microBatches : 0;
+        uint256 toPrevious = isSentTo(program.edges, false) ? program.microBatches : 0;
+        uint256 first = 0;
+        uint256 entries = 0;
+        if (proof.sink == _TO_STATE) entries = program.stateCount;
+        else if (proof.sink == _TO_NEXT) (first, entries) = (program.stateCount, toNext);
+        else if (proof.sink == _TO_PREVIOUS) (first, entries) = (program.stateCount + toNext, toPrevious);
+        // INVARIANT: an entry of one sink is never taken for one of another.
+        if (proof.index >= entries) revert IDisputes.WrongOperator();
+        return Merkle.isMember(
+            program.wiring,
+            bytes32(uint256(proof.operatorIndex)),
+            first + proof.index,
+            program.stateCount + toNext + toPrevious,
+            proof.wiringMembership
+        );
     }
 
     /// @notice Whether the worker committed to `proof.sinkRoot` at entry `proof.index` of the sink, for the

@@ -45,18 +45,9 @@ struct ProgramHeader {
     bytes32 operators;
     /// List root (C-4) of the constants' tensor roots.
     bytes32 constants;
-    /// Hash of the ABI encoding of `Wiring`.
+    /// List root (C-4) of the operators, as words, whose outputs leave the step: for each state tensor the one that is
+    /// its next value, then for each micro-batch the one that goes to the next stage, then to the previous stage.
     bytes32 wiring;
-}
-
-/// @dev Which operators produce the next state and the boundary tensors.
-struct Wiring {
-    /// For each state tensor, the operator whose output is its next value.
-    uint32[] state;
-    /// For each micro-batch, the operator whose output goes to the next stage; empty without one.
-    uint32[] toNext;
-    /// For each micro-batch, the operator whose output goes to the previous stage; empty without one.
-    uint32[] toPrevious;
 }
 
 /// @dev Roots of the boundary logs of an interval (C-8); zero where there is no neighbour. Leaf
@@ -239,12 +230,14 @@ struct WiringProof {
     ProgramHeader program;
     /// Siblings that lead from the program to the registered list of a serving job; empty in a training job.
     bytes32[] programMembership;
-    /// The program's wiring.
-    Wiring wiring;
     /// Where the output should be: 1 the next state, 2 the log to the next stage, 3 the log to the previous stage.
     uint8 sink;
     /// Which entry of the sink: the state tensor, or the micro-batch.
     uint32 index;
+    /// The operator that the program wires to it.
+    uint32 operatorIndex;
+    /// Siblings that lead from the operator to the program's wiring.
+    bytes32[] wiringMembership;
     /// Tensor root that the trace has for the wired operator.
     bytes32 traceRoot;
     /// Siblings that lead from it to the trace root.

@@ -80,7 +80,7 @@ contract ReceiptFaultsTest is ServingTest {
         p.programMembership = new bytes32[](0);
         _refused(p, WRONG_PROGRAM);
         p = _wrongWiring();
-        p.wiring.toNext[0] = 0;
+        p.operatorIndex = 0;
         _refused(p, WRONG_PROGRAM);
         p = _wrongWiring();
         p.logs.fromNext = bytes32(uint256(1));

@@ -79,8 +79,18 @@ contract SignedFaultsTest is TrainingTest {
 
     function test_wiring_refusesOtherCommitments() public {
         WiringProof memory p = _wrongWiring();
-        p.wiring.toNext[0] = 0;
+        p.operatorIndex = 0;
         _refused(p, abi.encodeWithSelector(IDisputes.WrongProgram.selector));
+        // What goes to another sink, or to another entry of this one.
+        for (uint8 sink = STATE; sink <= PREVIOUS; ++sink) {
+            for (uint32 index = sink == NEXT ? 1 : 0; index < (sink == STATE ? 1 : 2); ++index) {
+                p = _wrongWiring();
+                wrongOperator = NOTHING;
+                WiringProof memory other = _wiringProof(claim, 1, sink, index);
+                (p.operatorIndex, p.wiringMembership) = (other.operatorIndex, other.wiringMembership);
+                _refused(p, abi.encodeWithSelector(IDisputes.WrongProgram.selector));
+            }
+        }
         p = _wrongWiring();
         p.program.wiring = 0;
         _refused(p, abi.encodeWithSelector(IDisputes.WrongProgram.selector));

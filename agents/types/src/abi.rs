@@ -39,15 +39,6 @@ sol! {
         bytes32 wiring;
     }
 
-    /// Which operators produce the next state and the boundary tensors; `ProgramHeader.wiring` is the hash of its ABI
-    /// encoding.
-    #[derive(Debug, PartialEq, Eq)]
-    struct Wiring {
-        uint32[] state;
-        uint32[] toNext;
-        uint32[] toPrevious;
-    }
-
     /// Roots of the boundary tensors of an interval, one tree for each neighbour and direction (zero where there is no
     /// neighbour); `Claim.io` is the hash of its ABI encoding.
     #[derive(Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -189,9 +180,10 @@ sol! {
         bytes signature;
         ProgramHeader program;
         bytes32[] programMembership;
-        Wiring wiring;
         uint8 sink;
         uint32 index;
+        uint32 operatorIndex;
+        bytes32[] wiringMembership;
         bytes32 traceRoot;
         bytes32[] traceMembership;
         bytes32 sinkRoot;

@@ -55,8 +55,9 @@ abstract contract ServingTest is ServingWorker {
         p.statement = _statement(text, tokens);
         p.signature = _signed(p.statement);
         (p.program, p.programMembership) = (_header(tokens), _programPath(tokens));
-        (p.wiring, p.sink, p.index) = (_wiring(), 2, index);
+        (p.sink, p.index) = (2, index);
         uint32 source = 2 * index + 1;
+        (p.operatorIndex, p.wiringMembership) = (source, _wiringTree().path(index));
         p.traceRoot = _root(_matrix(tokens, 8), _output(source, text, tokens));
         p.traceMembership = _traceTree(text, tokens).path(source);
         p.sinkRoot = _root(_matrix(tokens, 8), _honest(source, text, tokens));

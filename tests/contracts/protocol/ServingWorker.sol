@@ -10,8 +10,7 @@ import {
     Operator,
     ProgramHeader,
     StepStatement,
-    TensorType,
-    Wiring
+    TensorType
 } from "../../../contracts/types/Types.sol";
 import {Slow} from "../verifier/Slow.sol";
 import {SlowTree} from "../verifier/SlowTree.sol";
@@ -78,9 +77,11 @@ abstract contract ServingWorker is ProtocolTest, Int8Tensors {
         }
     }
 
-    function _wiring() internal pure returns (Wiring memory wiring) {
-        wiring.toNext = new uint32[](MICRO_BATCHES);
-        (wiring.toNext[0], wiring.toNext[1]) = (1, 3);
+    /// @dev Operators 1 and 3 go to the next stage.
+    function _wiringTree() internal pure returns (bytes32[][] memory) {
+        bytes32[] memory operators = new bytes32[](MICRO_BATCHES);
+        (operators[0], operators[1]) = (bytes32(uint256(1)), bytes32(uint256(3)));
+        return SlowTree.ofDigests(operators);
     }
 
     function _header(uint32 tokens) internal pure returns (ProgramHeader memory) {
@@ -92,7 +93,7 @@ abstract contract ServingWorker is ProtocolTest, Int8Tensors {
             edges: 9,
             operators: _operatorTree(tokens).rootOf(),
             constants: _constantTree().rootOf(),
-            wiring: keccak256(abi.encode(_wiring()))
+            wiring: _wiringTree().rootOf()
         });
     }
 

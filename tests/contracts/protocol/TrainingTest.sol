@@ -60,8 +60,9 @@ abstract contract TrainingTest is TrainingWorker {
         (p.claim, p.committedAt, p.logs) = (claim, uint64(block.timestamp), _logsOf(claim.interval));
         p.statement = _statement(claim, step);
         p.signature = _signed(p.statement);
-        (p.program, p.wiring, p.sink, p.index) = (header, wiring, sink, index);
+        (p.program, p.sink, p.index) = (header, sink, index);
         uint32 source = sink == 1 ? 2 : sink == 2 ? 3 + index : 5 + index;
+        (p.operatorIndex, p.wiringMembership) = (source, _wiringTree().path(source - 2));
         p.traceRoot = _root(program[source].output, _output(source, step));
         p.traceMembership = _traceTree(step).path(source);
         p.sinkRoot = _root(program[source].output, _honest(source, step));

@@ -11,8 +11,7 @@ import {
     Operator,
     ProgramHeader,
     StepStatement,
-    TensorType,
-    Wiring
+    TensorType
 } from "../../../contracts/types/Types.sol";
 import {Slow} from "../verifier/Slow.sol";
 import {SlowTree} from "../verifier/SlowTree.sol";
@@ -41,7 +40,6 @@ abstract contract TrainingWorker is ProtocolTest, Int8Tensors {
     uint64 internal job;
     Operator[] internal program;
     ProgramHeader internal header;
-    Wiring internal wiring;
 
     /// @dev What the worker gets wrong when it answers: a byte of an output, by a mask.
     uint256 internal wrongOperator = NOTHING;
@@ -92,12 +90,15 @@ abstract contract TrainingWorker is ProtocolTest, Int8Tensors {
         _add(Opcodes.SAMPLE, v);
         _operand(3, 1, _vector(300));
         program[7].attributes.push(10);
+    }
 
-        wiring.state.push(2);
-        wiring.toNext.push(3);
-        wiring.toNext.push(4);
-        wiring.toPrevious.push(5);
-        wiring.toPrevious.push(6);
+    /// @dev Operator 2 is the next state, 3 and 4 go to the next stage, 5 and 6 to the previous one.
+    function _wiringTree() internal pure returns (bytes32[][] memory) {
+        bytes32[] memory operators = new bytes32[](5);
+        for (uint256 i = 0; i < operators.length; ++i) {
+            operators[i] = bytes32(i + 2);
+        }
+        return SlowTree.ofDigests(operators);
     }
 
     function _add(uint8 opcode, TensorType output) private {
@@ -118,7 +119,7 @@ abstract contract TrainingWorker is ProtocolTest, Int8Tensors {
             edges: 15,
             operators: _operatorTree().rootOf(),
             constants: _constantTree().rootOf(),
-            wiring: keccak256(abi.encode(wiring))
+            wiring: _wiringTree().rootOf()
         });
     }
 

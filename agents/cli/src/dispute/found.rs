@@ -85,14 +85,13 @@ pub fn real(mantissa: &str, exponent: i16) -> Option<f64> {
 }
 
 fn wiring(proof: &WiringProof) -> Option<Wiring> {
-    let (sink, operators) = match proof.sink {
-        SINK_STATE => (Sink::State, &proof.wiring.state),
-        SINK_TO_NEXT => (Sink::ToNext, &proof.wiring.toNext),
-        SINK_TO_PREVIOUS => (Sink::ToPrevious, &proof.wiring.toPrevious),
+    let sink = match proof.sink {
+        SINK_STATE => Sink::State,
+        SINK_TO_NEXT => Sink::ToNext,
+        SINK_TO_PREVIOUS => Sink::ToPrevious,
         _ => return None,
     };
-    let operator = *operators.get(usize::try_from(proof.index).ok()?)?;
-    let (operator, place) = (unnamed(operator), unnamed(proof.index));
+    let (operator, place) = (unnamed(proof.operatorIndex), unnamed(proof.index));
     Some(Wiring { operator, sink, place, traced: proof.traceRoot, committed: proof.sinkRoot })
 }
 
@@ -127,7 +126,7 @@ fn clash(proof: &ContradictionProof, terms: &Terms) -> Clash {
 mod tests {
     use tensorlink_node::ports::chain::Fault;
     use tensorlink_proof::fraud::OpenedTensor;
-    use tensorlink_types::abi::{BoundaryLogs, Wiring as Wired};
+    use tensorlink_types::abi::BoundaryLogs;
     use tensorlink_types::{Address, Opcode, Operator, Source, U256};
 
     use super::*;
@@ -252,7 +251,7 @@ mod tests {
     #[test]
     fn the_proof_of_a_wiring_says_where_the_output_belongs() {
         let (traced, committed) = (B256::repeat_byte(5), B256::repeat_byte(6));
-        let proof = |sink, index| WiringProof {
+        let proof = |sink, index, operator| WiringProof {
             claim: proof((8, 8), [[1, 2], [1, 2]]).claim,
             committedAt: 0,
             logs: logs(),
@@ -260,21 +259,25 @@ mod tests {
             signature: Vec::new().into(),
             program: header(),
             programMembership: vec![],
-            wiring: Wired { state: vec![1, 2], toNext: vec![0], toPrevious: vec![] },
             sink,
             index,
+            operatorIndex: operator,
+            wiringMembership: vec![],
             traceRoot: traced,
             traceMembership: vec![],
             sinkRoot: committed,
             sinkMembership: vec![],
         };
-        let found =
-            |sink, index| read(&Call::ProveWiring(Box::new(proof(sink, index))), &conviction(Fault::Wiring), &TERMS);
+        let found = |sink, index, operator| {
+            read(&Call::ProveWiring(Box::new(proof(sink, index, operator))), &conviction(Fault::Wiring), &TERMS)
+        };
         let state = Wiring { operator: unnamed(2), sink: Sink::State, place: unnamed(1), traced, committed };
-        assert_eq!(found(SINK_STATE, 1), Some(Found::Wiring(state)));
+        assert_eq!(found(SINK_STATE, 1, 2), Some(Found::Wiring(state)));
         let onward = Wiring { operator: unnamed(0), sink: Sink::ToNext, place: unnamed(0), traced, committed };
-        assert_eq!(found(SINK_TO_NEXT, 0), Some(Found::Wiring(onward)));
-        assert_eq!((found(SINK_TO_PREVIOUS, 0), found(9, 0)), (None, None));
+        assert_eq!(found(SINK_TO_NEXT, 0, 0), Some(Found::Wiring(onward)));
+        let back = Wiring { operator: unnamed(3), sink: Sink::ToPrevious, place: unnamed(1), traced, committed };
+        assert_eq!(found(SINK_TO_PREVIOUS, 1, 3), Some(Found::Wiring(back)));
+        assert_eq!(found(9, 0, 0), None);
     }
 
     #[test]

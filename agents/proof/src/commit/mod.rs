@@ -25,7 +25,7 @@ pub use self::digest::{Contracts, job_key, record_hash, seal};
 pub use self::logs::{
     Boundary, BoundaryLists, LogBuilder, LogError, LogShape, Logs, SenderSignatures, edge_log, io_root,
 };
-pub use self::program::{ProgramCommitment, operator_hash, program_hash, wiring_hash};
+pub use self::program::{ProgramCommitment, operator_hash, program_hash, wired, wiring_place};
 pub use self::programs::ProgramList;
 pub use self::receipt::{Crossed, epoch_record, is_receipt, receipt, receipt_list, receipt_statement};
 pub use self::sign::{SIGNATURE_BYTES, SignatureError, recover, sign, verify_signer};

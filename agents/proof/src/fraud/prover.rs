@@ -11,7 +11,7 @@ use super::{
     Case, ElementProof, FraudError, OpenedTensor, Refusal, Signed, openings, verify_contradiction_proof,
     verify_element_proof, verify_wiring_proof,
 };
-use crate::commit::{Boundary, Logs, ProgramCommitment, program::ProgramTooLarge, tensor_list};
+use crate::commit::{Boundary, Logs, ProgramCommitment, program::ProgramTooLarge, tensor_list, wiring_place};
 use crate::merkle::tensor::leaves_of;
 use crate::merkle::{Entries, List, OpeningError, TensorTree};
 
@@ -289,25 +289,30 @@ impl<'a> Prover<'a> {
     /// As [`Self::element`].
     pub fn wiring_of(&self, lists: &StepLists<'_>, sink: Sink, index: u32) -> Result<WiringProof, FraudError> {
         let (said, trace) = (lists.said, lists.trace);
-        let wiring = &self.commitment.wiring;
-        let (sources, (list, place)) = match sink {
-            Sink::State => (&wiring.state, (lists.after, u64::from(index))),
-            Sink::ToNext => (&wiring.toNext, self.logged(Boundary::ToNext, said, index)?),
-            Sink::ToPrevious => (&wiring.toPrevious, self.logged(Boundary::ToPrevious, said, index)?),
+        let ProgramCommitment { header, wiring, .. } = &self.commitment;
+        let at = usize::try_from(index).unwrap_or(usize::MAX);
+        let (source, (list, place)) = match sink {
+            Sink::State => (self.program.state.get(at).map(|slot| slot.producer), (lists.after, u64::from(index))),
+            Sink::ToNext => (self.program.to_next.get(at).copied(), self.logged(Boundary::ToNext, said, index)?),
+            Sink::ToPrevious => {
+                (self.program.to_previous.get(at).copied(), self.logged(Boundary::ToPrevious, said, index)?)
+            }
         };
-        let source = usize::try_from(index).ok().and_then(|i| sources.get(i)).copied();
-        let source = source.ok_or(FraudError::OutOfProgram { what: "entry of the sink", index: index.into() })?;
+        let entry = wiring_place(header, sink.to_number(), index);
+        let outside = FraudError::OutOfProgram { what: "entry of the sink", index: index.into() };
+        let (source, (entry, _)) = source.zip(entry).ok_or(outside)?;
         let proof = WiringProof {
             claim: self.claim.clone(),
             committedAt: self.committed_at,
             logs: self.logs.roots(),
             statement: said.statement.clone(),
             signature: said.signature.clone(),
-            program: self.commitment.header.clone(),
+            program: header.clone(),
             programMembership: self.membership.clone(),
-            wiring: wiring.clone(),
             sink: sink.to_number(),
             index,
+            operatorIndex: source,
+            wiringMembership: wiring.prove(entry)?,
             traceRoot: item(trace, source.into(), "operator")?,
             traceMembership: trace.prove(source.into())?,
             sinkRoot: item(list, place, "entry of the sink")?,

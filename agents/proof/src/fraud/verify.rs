@@ -5,15 +5,14 @@
 use alloy_primitives::{Address, B256};
 use tensorlink_num::{StepContext, element};
 use tensorlink_types::abi::{
-    BoundaryLogs, Claim, ContradictionProof, ProgramHeader, SINK_STATE, SINK_TO_NEXT, SINK_TO_PREVIOUS, StepStatement,
-    WiringProof,
+    BoundaryLogs, Claim, ContradictionProof, ProgramHeader, SINK_STATE, SINK_TO_NEXT, StepStatement, WiringProof,
 };
 use tensorlink_types::{Operator, Source, TensorType};
 
 use super::{Case, ElementProof, Opened, OpenedTensor, Refusal, Work, decode, openings};
 use crate::commit::programs::verify_program;
 use crate::commit::{
-    Boundary, io_root, is_receipt, operator_hash, program_hash, record_hash, verify_signer, wiring_hash,
+    Boundary, io_root, is_receipt, operator_hash, program_hash, record_hash, verify_signer, wired, wiring_place,
 };
 use crate::merkle::tensor::leaf_count;
 use crate::merkle::{LEAF_BYTES, verify_membership};
@@ -149,19 +148,11 @@ pub fn verify_wiring_proof(case: &Case, proof: &WiringProof) -> Result<Convictio
     check_claim(case, &proof.claim, proof.committedAt)?;
     check_statement(case, &proof.claim, &proof.statement, &proof.signature)?;
     check_program(case, &proof.statement, &proof.program, &proof.programMembership)?;
+    let (statement, program, operator) = (&proof.statement, &proof.program, proof.operatorIndex);
+    let (place, entries) = wiring_place(program, proof.sink, proof.index).ok_or(Refusal::WrongOperator)?;
     // INVARIANT: the wiring is the registered program's.
-    if wiring_hash(&proof.wiring) != proof.program.wiring {
-        return Err(Refusal::WrongProgram);
-    }
-    let sources = match proof.sink {
-        SINK_STATE => &proof.wiring.state,
-        SINK_TO_NEXT => &proof.wiring.toNext,
-        SINK_TO_PREVIOUS => &proof.wiring.toPrevious,
-        _ => return Err(Refusal::WrongOperator),
-    };
-    let at = usize::try_from(proof.index).map_err(|_| Refusal::WrongOperator)?;
-    let operator = *sources.get(at).ok_or(Refusal::WrongOperator)?;
-    let (statement, program) = (&proof.statement, &proof.program);
+    verify_membership(program.wiring, entries, place, wired(operator), &proof.wiringMembership)
+        .map_err(|_| Refusal::WrongProgram)?;
     // INVARIANT: the worker signed this output for this operator …
     let count = program.operatorCount.into();
     verify_membership(statement.trace, count, operator.into(), proof.traceRoot, &proof.traceMembership)

@@ -5,6 +5,7 @@ mod bytes;
 mod challenge;
 mod custody;
 mod fraud;
+mod largest;
 mod merkle;
 mod receipts;
 mod scenario;

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use tensorlink_proof::commit::sign::address_of;
 use tensorlink_proof::commit::{
     Contracts, ProgramCommitment, io_root, job_key, operator_hash, program_hash, record_hash, recover, seal, sign,
-    wiring_hash,
+    wired, wiring_place,
 };
 use tensorlink_proof::merkle::{List, list_root};
 use tensorlink_types::abi::{
-    self, BoundaryLogs, Claim, EdgeLog, Holding, Offer, ProgramHeader, StepStatement, Voucher, Wiring,
+    self, BoundaryLogs, Claim, EdgeLog, Holding, Offer, ProgramHeader, SINK_STATE, StepStatement, Voucher,
 };
 use tensorlink_types::program::{ConstantSlot, StateSlot};
 use tensorlink_types::{
@@ -28,7 +28,7 @@ pub(super) struct ProgramCase {
     name: String,
     operators: Vec<Bytes>,
     constants: Vec<B256>,
-    wiring: Bytes,
+    wiring: Vec<u32>,
     header: Bytes,
     operator_index: u32,
     operator_siblings: Vec<B256>,
@@ -140,7 +140,9 @@ pub(super) fn programs() -> Result<Vec<ProgramCase>, VectorError> {
             name: name.into(),
             operators: program.operators.iter().map(|op| abi::Operator::from(op).abi_encode().into()).collect(),
             constants: commitment.constants.items().to_vec(),
-            wiring: commitment.wiring.abi_encode().into(),
+            wiring: (program.state.iter().map(|slot| slot.producer))
+                .chain(program.to_next.iter().chain(&program.to_previous).copied())
+                .collect(),
             header: commitment.header.abi_encode().into(),
             operator_index: index,
             operator_siblings: commitment.operators.prove(index.into()).map_err(malformed(name, "operatorIndex"))?,
@@ -159,7 +161,6 @@ impl ProgramCase {
         let name = &self.name;
         let operator = |bytes: &Bytes| abi::Operator::abi_decode(bytes).map_err(malformed(name, "operators"));
         let operators = self.operators.iter().map(operator).collect::<Result<Vec<_>, _>>()?;
-        let wiring = Wiring::abi_decode(&self.wiring).map_err(malformed(name, "wiring"))?;
         let header = ProgramHeader::abi_decode(&self.header).map_err(malformed(name, "header"))?;
         for (operator, bytes) in operators.iter().zip(&self.operators) {
             compare(name, "encoding", bytes, &operator.abi_encode().into())?;
@@ -167,10 +168,11 @@ impl ProgramCase {
         let list = List::new(operators.iter().map(operator_hash));
         compare(name, "operatorCount", &(header.operatorCount as usize), &operators.len())?;
         compare(name, "constantCount", &(header.constantCount as usize), &self.constants.len())?;
-        compare(name, "stateCount", &(header.stateCount as usize), &wiring.state.len())?;
         compare(name, "list of operators", &header.operators, &list.root())?;
         compare(name, "list of constants", &header.constants, &list_root(self.constants.iter().copied()))?;
-        compare(name, "hash of the wiring", &header.wiring, &wiring_hash(&wiring))?;
+        compare(name, "wiring", &header.wiring, &list_root(self.wiring.iter().copied().map(wired)))?;
+        let (_, entries) = wiring_place(&header, SINK_STATE, 0).unwrap_or_default();
+        compare(name, "entries of the wiring", &entries, &(self.wiring.len() as u64))?;
         compare(name, "root", &self.root, &program_hash(&header))?;
         let siblings = list.prove(self.operator_index.into()).map_err(malformed(name, "operatorIndex"))?;
         compare(name, "siblings", &format!("{:?}", self.operator_siblings), &format!("{siblings:?}"))?;
