@@ -12,7 +12,10 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum DeploymentError {
     /// It could not be read.
-    #[error("cannot read the deployment file {path}: {source}; name one of deploy/<chain id>.toml by --deployment")]
+    #[error(
+        "cannot read the deployment file {path}: {source}; name one of deploy/<chain id>.toml by --deployment, or start a \
+         network on this machine with `tensorlink localnet up`"
+    )]
     Unreadable {
         /// The file.
         path: PathBuf,

@@ -44,7 +44,7 @@ pub fn advice(error: &anyhow::Error) -> Option<&'static str> {
 
 /// An error for people: with its causes, and with times where a contract tells seconds.
 pub fn words(error: &anyhow::Error) -> String {
-    let text = format!("{error:#}");
+    let text = causes(error);
     let refusal = error.chain().find_map(|cause| match cause.downcast_ref::<ChainError>() {
         Some(ChainError::Reverted { name, arguments }) => Some((name, arguments)),
         _ => None,
@@ -55,6 +55,15 @@ pub fn words(error: &anyhow::Error) -> String {
         }
         None => text,
     }
+}
+
+/// An error with its causes, each of them once: some name theirs themselves.
+fn causes(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |text, cause| match text.as_str() {
+        "" => cause,
+        said if said.contains(&cause) => text,
+        said => format!("{said}: {cause}"),
+    })
 }
 
 /// The arguments of an error whose first one is a time.
@@ -80,6 +89,20 @@ mod tests {
         let error = anyhow::Result::<()>::Err(refusal.into()).context("job 1").unwrap_err();
         assert!(advice(&error).is_some_and(|text| text.contains("key")));
         assert!(advice(&anyhow::anyhow!("other")).is_none());
+    }
+
+    #[test]
+    fn a_cause_is_told_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("the file: {source}; look for it")]
+        struct Unreadable {
+            source: std::io::Error,
+        }
+        let unreadable = || Unreadable { source: std::io::Error::other("gone") };
+        assert_eq!(words(&unreadable().into()), "the file: gone; look for it");
+        let within = anyhow::Error::from(unreadable()).context("chain 1");
+        assert_eq!(words(&within), "chain 1: the file: gone; look for it");
+        assert_eq!(words(&anyhow::Error::from(std::io::Error::other("gone")).context("chain 1")), "chain 1: gone");
     }
 
     #[test]

@@ -31,6 +31,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+// Both panic where nobody reads any more: data goes through [`output`], what is said through [`live`].
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod advice;
 pub mod amount;
 pub mod args;

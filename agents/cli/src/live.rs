@@ -27,10 +27,18 @@ impl Drop for View {
     }
 }
 
-/// Says a line to people, above the view if there is one.
-pub fn say(line: &str) {
-    aside(|| eprintln!("{line}"));
+/// Says a line to people, above the view if there is one. Work goes on where nobody hears it.
+pub fn tell(line: &str) {
+    let _ = aside(|| writeln!(io::stderr().lock(), "{line}"));
 }
+
+/// [`tell`]s what `format!` makes of its arguments.
+macro_rules! say {
+    ($($words:tt)*) => {
+        $crate::live::tell(&format!($($words)*))
+    };
+}
+pub(crate) use say;
 
 /// Does something while the view is away.
 fn aside<T>(write: impl FnOnce() -> T) -> T {

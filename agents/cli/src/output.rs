@@ -1,18 +1,43 @@
 //! Data on stdout: for people, or as one JSON value a line.
 
+use std::io::{self, Write};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde::Serialize;
+use thiserror::Error;
+
+/// Whoever read the data has read enough, as in `tensorlink job list | head`. It ends the program, and is no failure.
+#[derive(Clone, Copy, Debug, Error)]
+#[error("nobody reads what is printed")]
+pub struct Unread;
+
+/// Writes data as they are.
+///
+/// # Errors
+/// [`Unread`], or when they go to a file that takes no more.
+pub fn write(data: &[u8]) -> Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(data).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Unread.into()),
+        written => written.context("cannot write to standard output"),
+    }
+}
+
+/// Prints a line.
+///
+/// # Errors
+/// As [`write`].
+pub fn line(text: &str) -> Result<()> {
+    write(format!("{text}\n").as_bytes())
+}
 
 /// Prints a value as JSON, or its text for people.
+///
+/// # Errors
+/// As [`write`].
 pub fn print<T: Serialize>(json: bool, value: &T, text: impl FnOnce() -> String) -> Result<()> {
-    if json {
-        println!("{}", serde_json::to_string(value)?);
-    } else {
-        println!("{}", text());
-    }
-    Ok(())
+    if json { line(&serde_json::to_string(value)?) } else { line(&text()) }
 }
 
 /// Aligns `name: value` lines.

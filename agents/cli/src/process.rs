@@ -7,7 +7,8 @@ use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
 use crate::advice::{advice, words};
-use crate::live::Lines;
+use crate::live::{Lines, say};
+use crate::output::Unread;
 
 const SUCCESS: i32 = 0;
 const FAILURE: i32 = 1;
@@ -24,7 +25,7 @@ where
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("error: cannot start: {error}");
+            say!("error: cannot start: {error}");
             leave(FAILURE)
         }
     };
@@ -36,10 +37,11 @@ where
     runtime.shutdown_timeout(Duration::from_secs(2));
     match result {
         Ok(()) => leave(SUCCESS),
+        Err(error) if error.is::<Unread>() => leave(SUCCESS),
         Err(error) => {
-            eprintln!("error: {}", words(&error));
+            say!("error: {}", words(&error));
             if let Some(advice) = advice(&error) {
-                eprintln!("{advice}");
+                say!("{advice}");
             }
             leave(FAILURE)
         }
@@ -99,6 +101,8 @@ pub fn log(verbose: u8) {
         .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(Lines)
+        // It would panic where nobody reads them.
+        .log_internal_errors(false)
         .with_target(false)
         .init();
 }

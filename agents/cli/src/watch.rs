@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::amount::Wei;
 use crate::config::Config;
-use crate::live;
+use crate::live::{self, say};
 use crate::node::Node;
 use crate::output;
 use crate::report::Report;
@@ -252,7 +252,7 @@ async fn watch(
             None if !config.json => {
                 let now = lanes.news(told);
                 if shown.as_ref().is_none_or(|(at, last): &(Instant, News)| at.elapsed() >= PERIOD && *last != now) {
-                    eprintln!("step {}/{steps} {line}", lanes.step());
+                    say!("step {}/{steps} {line}", lanes.step());
                     shown = Some((Instant::now(), now));
                 }
             }
@@ -307,7 +307,7 @@ async fn collect(node: &Node, view: &JobView) {
             Ok::<(), ChainError>(())
         };
         if let Err(error) = result.await {
-            live::say(&format!("not collected ({error}); `tensorlink withdraw` does it later"));
+            say!("not collected ({error}); `tensorlink withdraw` does it later");
         }
     }
 }

@@ -57,7 +57,7 @@ use tokio_util::sync::CancellationToken;
 use self::figure::Figure;
 use self::subject::{Extent, Subject, Which};
 use crate::config::Config;
-use crate::{device, output};
+use crate::{advice, device, output};
 
 /// Where `script/setup` puts a decoder, seen from the project's root.
 const DECODER: &str = ".toolchain/models/SmolLM2-135M-Instruct.Q4_1.gguf";
@@ -150,7 +150,7 @@ pub async fn run(config: &Config, args: &BenchArgs, shutdown: CancellationToken)
         return measure.row(row).await?.iter().try_for_each(|figure| output::print(true, figure, String::new));
     }
     if !config.json {
-        println!("{}", table::header());
+        output::line(&table::header())?;
     }
     let rows = if args.only.is_empty() { Row::value_variants() } else { args.only.as_slice() };
     let mut failed = 0;
@@ -162,7 +162,7 @@ pub async fn run(config: &Config, args: &BenchArgs, shutdown: CancellationToken)
         if let Err(error) = done {
             failed += 1;
             let name = row.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
-            print(config.json, &Figure::absent(*row, name, format!("{error:#}")))?;
+            print(config.json, &Figure::absent(*row, name, advice::words(&error)))?;
         }
     }
     if failed > 0 { bail!("{failed} of {} rows could not be measured: see above", rows.len()) } else { Ok(()) }

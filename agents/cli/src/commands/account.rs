@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::amount::{Wei, parse_amount};
 use crate::args::RoleArg;
 use crate::config::Config;
+use crate::live::say;
 use crate::{node, output, when};
 
 #[derive(Args, Debug)]
@@ -139,7 +140,7 @@ pub async fn withdraw(config: &Config, args: &WithdrawArgs, shutdown: &Cancellat
     if stake.unbonding > 0 && stake.release_at <= now {
         calls.push((Call::WithdrawStake { role: role(args.role) }, "withdrew unbonded stake"));
     } else if stake.unbonding > 0 {
-        eprintln!("{} SNO unbond at {}", Wei::from(stake.unbonding), when::due(stake.release_at, now));
+        say!("{} SNO unbond at {}", Wei::from(stake.unbonding), when::due(stake.release_at, now));
     }
     if calls.is_empty() {
         anyhow::bail!("nothing to withdraw yet");

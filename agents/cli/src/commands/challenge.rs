@@ -14,6 +14,7 @@ use tensorlink_user::serving::Receipts;
 use tensorlink_validator::{Auditor, ChallengeEnd, Finding, Standing, Target, convict};
 use tokio_util::sync::CancellationToken;
 
+use crate::advice;
 use crate::args::ChallengeArgs;
 use crate::config::Config;
 use crate::node::Node;
@@ -127,7 +128,7 @@ async fn texts(
                     format!("text {number}, stage {stage}: {}", verdict.shown.text("the receipt"))
                 })?;
             }
-            Err(error) => undecided.push(format!("text {number}, stage {stage}: {error:#}")),
+            Err(error) => undecided.push(format!("text {number}, stage {stage}: {}", advice::words(&error))),
         }
     }
     ensure!(undecided.is_empty(), "not decided: {}", undecided.join("; "));

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::challenge::manifest;
 use crate::args::{DemandArgs, NeighbourArg};
 use crate::config::Config;
+use crate::live::say;
 use crate::node::Node;
 use crate::{output, when};
 
@@ -86,7 +87,7 @@ async fn demand(config: &Config, node: &Node, args: &DemandArgs) -> Result<Shown
     });
     let (id, demand) = opened.context("the transaction of the demand opened none")?;
     let until = when::due(demand.deadline.to(), chain.head().await?.timestamp);
-    eprintln!("demand {id}: {} has until {until}, to show it", demand.holder);
+    say!("demand {id}: {} has until {until}, to show it", demand.holder);
     follow(chain, id, demand, receipt.block).await
 }
 

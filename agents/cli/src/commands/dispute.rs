@@ -8,6 +8,7 @@ use serde::Serialize;
 use tensorlink_types::{B256, JobId, Lane};
 use tokio_util::sync::CancellationToken;
 
+use crate::advice;
 use crate::config::Config;
 use crate::dispute::look::{self, Which};
 use crate::dispute::words::list::Row;
@@ -89,7 +90,7 @@ pub async fn run(config: &Config, command: DisputeCommand, shutdown: &Cancellati
                 let source = files::of(chain.as_ref(), &docket, &dispute, proof.as_ref()).await;
                 match Box::pin(files::program(config, (nobody, chain), source, shutdown)).await {
                     Ok(program) => names::write(&mut dispute, &program),
-                    Err(error) => dispute.nameless = Some(format!("{error:#}")),
+                    Err(error) => dispute.nameless = Some(advice::words(&error)),
                 }
             }
             let text = words::explain(&dispute);
@@ -135,7 +136,7 @@ fn list(config: &Config, docket: &Docket, of: Option<JobId>) -> Result<()> {
         shown += 1;
     }
     if shown == 0 && !config.json {
-        println!("nothing was challenged, demanded or proven so far");
+        output::line("nothing was challenged, demanded or proven so far")?;
     }
     Ok(())
 }

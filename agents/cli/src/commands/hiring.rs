@@ -29,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 use self::bench::Bench;
 use crate::amount::{Wei, parse_amount};
 use crate::config::Config;
+use crate::live::say;
 use crate::node::Node;
 
 /// Disk for a user's files, bytes.
@@ -174,7 +175,7 @@ impl Work {
 async fn tell_unreached(node: &Node, config: &Config) -> Infallible {
     tokio::time::sleep(UNREACHED).await;
     if let Some(unreached) = node.unreached(config).await {
-        eprintln!("{unreached} Looking on ...");
+        say!("{unreached} Looking on ...");
     }
     std::future::pending().await
 }
@@ -218,7 +219,7 @@ impl<'a> Hiring<'a> {
         let user = User::start(node.ports.clone(), shutdown.clone()).await?;
 
         let lanes = usize::from(args.stages) * usize::from(args.replicas);
-        eprintln!("looking for {lanes} staked workers ...");
+        say!("looking for {lanes} staked workers ...");
         let patience = Duration::from_secs(args.patience);
         let until = node.ports.clock.now().saturating_add(args.patience);
         let candidates = tokio::select! {
@@ -283,7 +284,7 @@ impl<'a> Hiring<'a> {
                 return Err(Unfit::new(needed(), shape.1, &self.others).into());
             }
             if !told {
-                eprintln!("no set of the {} workers that answer fits; waiting for others ...", self.others.len());
+                say!("no set of the {} workers that answer fits; waiting for others ...", self.others.len());
                 told = true;
             }
             tokio::select! {
@@ -385,7 +386,7 @@ impl<'a> Hiring<'a> {
         });
         let job = job.context("the post was mined without its event; is this the right deployment?")?;
         self.node.ports.journal.write(&note_name(job), note)?;
-        eprintln!("job {job} is posted (gas {}); asking for offers ...", receipt.gas);
+        say!("job {job} is posted (gas {}); asking for offers ...", receipt.gas);
         Ok(job)
     }
 
@@ -402,7 +403,7 @@ impl<'a> Hiring<'a> {
             Err(error) => Err(error),
         };
         let Err(error) = hired else { return Ok(()) };
-        eprintln!("job {job} does not start; cancelling it to get the escrow back");
+        say!("job {job} does not start; cancelling it to get the escrow back");
         let chain = &self.node.ports.chain;
         if let Err(also) = chain.send(Call::Cancel { job }).await {
             return Err(error.context(format!(
@@ -428,12 +429,12 @@ impl<'a> Hiring<'a> {
             let (offers, signatures): (Vec<_>, Vec<_>) =
                 offered.into_iter().map(|(_, offer, signature)| (offer, signature)).unzip();
             let price: U256 = offers.iter().map(|offer| U256::from(offer.pricePerInterval)).sum();
-            eprintln!("{} offers; an interval, or a token through all lanes, costs {}", offers.len(), Wei(price));
+            say!("{} offers; an interval, or a token through all lanes, costs {}", offers.len(), Wei(price));
             let receipt = chain.send(Call::Accept { job, offers, signatures }).await?;
-            eprintln!("accepted (gas {}); waiting for the workers ...", receipt.gas);
+            say!("accepted (gas {}); waiting for the workers ...", receipt.gas);
             user.wait_until_ready(job, &lanes).await?;
             let receipt = chain.send(Call::Start { job }).await?;
-            eprintln!("started (gas {})", receipt.gas);
+            say!("started (gas {})", receipt.gas);
             Ok(())
         };
         tokio::select! {

@@ -12,6 +12,7 @@ use tensorlink_types::{Address, B256, JobId, Lane};
 use tensorlink_user::User;
 use tokio_util::sync::CancellationToken;
 
+use crate::advice;
 use crate::amount::Wei;
 use crate::args::JobCommand;
 use crate::commands::{hiring, post, post_serving, resume};
@@ -92,7 +93,9 @@ pub async fn run(config: &Config, command: JobCommand, shutdown: CancellationTok
             if shown.job.kind == JobKind::Serving && origin::is_of(config, &chain).await? {
                 // What the chain says is shown all the same.
                 shown.setting = hiring::setting(config, JobId(job))
-                    .inspect_err(|error| tracing::warn!("what was noted of job {job} cannot be read: {error:#}"))
+                    .inspect_err(|error| {
+                        tracing::warn!("what was noted of job {job} cannot be read: {}", advice::words(error));
+                    })
                     .unwrap_or_default();
             }
             let now = chain.head().await?.timestamp;

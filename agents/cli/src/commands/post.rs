@@ -27,6 +27,7 @@ use crate::args::PostArgs;
 use crate::commands::hiring::{HireArgs, Hiring, Work};
 use crate::config::Config;
 use crate::folder::ModelFolder;
+use crate::live::say;
 use crate::watch::{Follow, exportable};
 use crate::{output, watch};
 
@@ -238,7 +239,7 @@ pub async fn place(
         cut => Ok(Some(cut?)),
     };
     let ranges = hiring.fit(&shutdown, || vec![least_memory(&draft, stages); stages], cut).await?;
-    eprintln!("calibrating and compiling {} stages ...", hire.stages);
+    say!("calibrating and compiling {} stages ...", hire.stages);
     let (draft, prepared) = {
         let ranges = ranges.clone();
         tokio::task::spawn_blocking(move || compile(&draft, &ranges).map(|prepared| (draft, prepared))).await??
@@ -292,7 +293,7 @@ pub(super) async fn launch(
     if let Some(follow) = follow {
         watch::follow(config, &hiring.node, &hiring.user, (job, note), &follow, shutdown).await?;
     } else {
-        eprintln!("job {job} runs; follow it with `tensorlink job watch {job}`");
+        say!("job {job} runs; follow it with `tensorlink job watch {job}`");
     }
     hiring.node.net.shutdown().await;
     Ok(())

@@ -22,6 +22,7 @@ use crate::commands::local::named;
 use crate::config::Config;
 use crate::folder::ModelFolder;
 use crate::gateway::generation::hf_tokenizer::HfTokenizer;
+use crate::live::say;
 use crate::quantized::loss::Acceptance;
 use crate::quantized::{Distance, Quantising, loss, measured};
 use crate::{device, output};
@@ -109,7 +110,7 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
     let layers = cut(folder.architecture(), args.hire.stages)?;
     let mut hiring = Hiring::look(config, &args.hire, &shutdown).await?;
     let doing = if folder.integers().is_some() { "reading" } else { "calibrating" };
-    eprintln!("{doing} {name} and hashing its programs of {} stages ...", layers.len());
+    say!("{doing} {name} and hashing its programs of {} stages ...", layers.len());
     let (prepared, setting, distance) = {
         let (layers, how, device) = (layers.clone(), (args.how.clone(), args.acceptance), args.device.clone());
         let quantise = move || quantise(&folder, &how, device.as_deref(), (&layers, longest));

@@ -15,6 +15,7 @@ use crate::args::ResumeArgs;
 use crate::commands::hiring::{self, Hiring, Work};
 use crate::commands::post::launch;
 use crate::config::Config;
+use crate::live::say;
 use crate::watch::{Follow, exportable};
 use crate::{node, output};
 
@@ -58,7 +59,7 @@ pub async fn run(config: &Config, args: &ResumeArgs, shutdown: CancellationToken
     );
     let intervals = former.intervals.saturating_sub(from);
     ensure!(intervals > 0, "all {finished} intervals of job {} are done: nothing is left to resume", former.id);
-    eprintln!("fetching the states after {from} of {} intervals ...", former.intervals);
+    say!("fetching the states after {from} of {} intervals ...", former.intervals);
     let resumption = hiring.user.resume(&former, &note, from).await?;
 
     let per_interval = former.steps_per_interval;

@@ -1,6 +1,5 @@
 //! `tensorlink completions|man`: what a shell and its manual know of this program.
 
-use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -8,6 +7,7 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 
 use crate::args::Cli;
+use crate::output;
 
 const NAME: &str = "tensorlink";
 
@@ -16,7 +16,7 @@ pub fn completions(shell: Shell) -> Result<()> {
     // In memory first: it panics where nobody reads any more.
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), NAME, &mut script);
-    std::io::stdout().write_all(&script).context("the completions cannot be written")
+    output::write(&script)
 }
 
 /// Writes a page of the manual for every command to a folder.

@@ -8,7 +8,7 @@ use tensorlink_node::wire::gossip::Progress;
 use tensorlink_types::JobId;
 
 use super::stops::{Judge, Stop};
-use crate::live;
+use crate::live::say;
 use crate::node::Node;
 use crate::report::Report;
 
@@ -38,7 +38,7 @@ impl Ending {
     /// By the judge's verdict, if there is one.
     pub(super) fn of(judge: &Judge, job: JobId) -> Option<Self> {
         let (why, intervals) = judge.verdict()?;
-        live::say(&format!("job {job} is stopped: {why}"));
+        say!("job {job} is stopped: {why}");
         Some(Self { why, intervals, since: Instant::now() })
     }
 

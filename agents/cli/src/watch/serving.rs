@@ -16,6 +16,7 @@ use super::silence::Silence;
 use super::{PERIOD, collect, gas, money, patiently, token, wind_up, write};
 use crate::amount::Wei;
 use crate::config::Config;
+use crate::live::say;
 use crate::node::Node;
 use crate::output;
 use crate::report::Report;
@@ -61,7 +62,7 @@ pub async fn serving(
         }
         let line = line(&balance.report);
         if !config.json && shown != line {
-            eprintln!("{line}");
+            say!("{line}");
             shown = line;
         }
     }

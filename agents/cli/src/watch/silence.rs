@@ -70,7 +70,7 @@ impl Silence {
             if json {
                 output::print(true, &change, String::new)?;
             } else {
-                live::say(&change.words(now));
+                live::tell(&change.words(now));
             }
         }
         Ok(())

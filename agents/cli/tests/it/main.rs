@@ -6,6 +6,7 @@ mod gateway;
 mod keys;
 mod names;
 mod native;
+mod pipes;
 mod remote;
 #[path = "../../../node/tests/support/mod.rs"]
 mod support;

@@ -16,6 +16,7 @@ use super::ledger::Ledger;
 use crate::config::Config;
 use crate::device;
 use crate::node::Node;
+use crate::output;
 
 /// Says on stdout that this process has an engine and a node, and no weights yet.
 pub(super) const READY: &str = "ready";
@@ -62,7 +63,7 @@ pub(crate) async fn run(
         roster: Arc::new(Roster::new(own)),
         stream_router: Default::default(),
     };
-    println!("{READY}");
+    output::line(READY)?;
     let (begin, begun) = oneshot::channel();
     let stop = shutdown.clone();
     // Who started this process holds the other end of the pipe, to its own end at most.

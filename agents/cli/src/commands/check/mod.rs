@@ -11,6 +11,7 @@ use tensorlink_node::ports::Chain;
 use tensorlink_types::Address;
 use tokio_util::sync::CancellationToken;
 
+use crate::advice;
 use crate::amount::Wei;
 use crate::config::Config;
 use crate::{device, keys, node, output};
@@ -30,7 +31,7 @@ impl Findings {
     fn note(&mut self, what: &'static str, found: Result<String>) {
         let (ok, detail) = match found {
             Ok(detail) => (true, detail),
-            Err(error) => (false, format!("{error:#}")),
+            Err(error) => (false, advice::words(&error)),
         };
         self.0.push(Finding { what, ok, detail });
     }

@@ -7,6 +7,8 @@ use anyhow::{Context, Result, bail, ensure};
 use tensorlink_net::probe;
 use tokio::net::TcpStream;
 
+use crate::advice;
+
 /// A peer that has not answered within is not there.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -64,7 +66,7 @@ pub(super) async fn peers(bootstrap: &[String]) -> Result<String> {
         }
         match connect(&place).await {
             Ok(()) => reached += 1,
-            Err(error) => missing.push(format!("{address}: {error:#}")),
+            Err(error) => missing.push(format!("{address}: {}", advice::words(&error))),
         }
     }
     ensure!(missing.is_empty() || reached > 0, "no peer is reached: {}", missing.join("; "));

@@ -5,6 +5,7 @@ use tensorlink_user::HireError;
 use tensorlink_user::hire::Wanted;
 
 use super::Hiring;
+use crate::live::say;
 
 /// Seconds after which nobody else is asked: offers expire ten minutes after they were signed.
 const WITHIN: u64 = 300;
@@ -33,7 +34,7 @@ impl<'a> Bench<'a> {
             return None;
         }
         let next = self.next(before.lane)?;
-        eprintln!("{error}; asking {} instead", next.worker);
+        say!("{error}; asking {} instead", next.worker);
         Some(next)
     }
 

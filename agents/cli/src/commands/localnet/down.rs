@@ -6,14 +6,14 @@ use futures::future::join_all;
 use super::folder::Folder;
 use super::process::Process;
 use super::state::{CHAIN, State};
+use crate::output;
 
 /// Stops nodes; or everything, which is removed then.
 pub(super) async fn run(names: &[String]) -> Result<()> {
     let folder = Folder::find()?;
     if !folder.path().exists() {
         ensure!(names.is_empty(), "there is no local network in {}", folder.path().display());
-        println!("there is no local network in {}", folder.path().display());
-        return Ok(());
+        return output::line(&format!("there is no local network in {}", folder.path().display()));
     }
     let _lock = folder.lock().await?;
     let state = State::read(&folder)?;
@@ -22,8 +22,7 @@ pub(super) async fn run(names: &[String]) -> Result<()> {
             stop(state).await?;
         }
         folder.remove()?;
-        println!("the local network is stopped, and {} removed", folder.path().display());
-        return Ok(());
+        return output::line(&format!("the local network is stopped, and {} removed", folder.path().display()));
     }
     let state = state.map_or_else(|| State::must(&folder), Ok)?;
     for name in names {
@@ -33,8 +32,7 @@ pub(super) async fn run(names: &[String]) -> Result<()> {
     let of =
         |name: &String| state.processes().into_iter().find(|(known, _)| known == name).and_then(|(_, p)| p.cloned());
     end(names.iter().filter_map(of)).await?;
-    println!("stopped: {}", names.join(", "));
-    Ok(())
+    output::line(&format!("stopped: {}", names.join(", ")))
 }
 
 /// Ends every process: the chain last, which the others use to the end.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, IsTerminal, Read, Seek, SeekFrom, Write};
+use std::io::{self, IsTerminal, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::LogsArgs;
 use super::folder::Folder;
 use super::state::State;
+use crate::output;
 
 /// Between two looks for new lines.
 const LOOK: Duration = Duration::from_millis(200);
@@ -54,18 +55,11 @@ pub(super) async fn run(args: &LogsArgs, shutdown: &CancellationToken) -> Result
     Ok(())
 }
 
-fn print(prefix: &str, text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    let plain = !out.is_terminal();
-    for line in text.lines() {
-        let line = if plain { line.to_owned() } else { printable(line) };
-        match writeln!(out, "{prefix}{line}") {
-            // Whoever read it has read enough.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
-            written => written?,
-        }
-    }
-    out.flush()
+fn print(prefix: &str, text: &str) -> Result<()> {
+    let plain = !io::stdout().is_terminal();
+    let shown = |line: &str| if plain { line.to_owned() } else { printable(line) };
+    let lines: String = text.lines().map(|line| format!("{prefix}{}\n", shown(line))).collect();
+    output::write(lines.as_bytes())
 }
 
 /// Without what would move the cursor of a terminal.

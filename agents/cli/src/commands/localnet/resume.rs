@@ -10,6 +10,7 @@ use super::folder::Folder;
 use super::process::Process;
 use super::state::{CHAIN, GATEWAY, State};
 use super::{UpArgs, chain, gateway, nodes, ports, status, up};
+use crate::live::say;
 
 /// Starts what does not run; returns its names.
 pub(super) async fn run(
@@ -55,7 +56,7 @@ async fn start(folder: &Folder, state: &mut State, args: &UpArgs, shutdown: &Can
             }
             state.chain.port = ports::pick(&nodes::ports(state))?;
         }
-        eprintln!("starting the chain again ...");
+        say!("starting the chain again ...");
         state.chain.process = Some(chain::start(folder, &state.chain)?);
         state.save(folder)?;
         chain::ready(folder, &state.chain).await?;

@@ -15,6 +15,7 @@ use super::state::{Chain, Gateway, Role, State, VALIDATOR};
 use super::{UpArgs, chain, down, gateway, next, ports, programs, resume, status};
 use crate::amount::parse_amount;
 use crate::args::Common;
+use crate::live::say;
 
 /// SNO of the configuration's key.
 const USER_SNO: &str = "10000";
@@ -32,27 +33,27 @@ pub(super) async fn run(common: &Common, args: &UpArgs, shutdown: &CancellationT
     match State::read(&folder)? {
         Some(mut state) if state.ready => {
             let started = resume::run(&folder, &mut state, args, shutdown).await?;
-            eprintln!("{}", resume::words(&started, began.elapsed()));
+            say!("{}", resume::words(&started, began.elapsed()));
         }
         // Its start was cut short.
         Some(state) => {
             down::stop(&state).await?;
             folder.clear()?;
             fresh((&folder, &lock), args, shutdown).await?;
-            eprintln!("the local network runs after {:.1} s", began.elapsed().as_secs_f64());
+            say!("the local network runs after {:.1} s", began.elapsed().as_secs_f64());
         }
         None => {
             fresh((&folder, &lock), args, shutdown).await?;
-            eprintln!("the local network runs after {:.1} s", began.elapsed().as_secs_f64());
+            say!("the local network runs after {:.1} s", began.elapsed().as_secs_f64());
         }
     }
     drop(lock);
     let state = State::must(&folder)?;
     status::show(&folder, &state, common.json, shutdown).await?;
     if !common.json {
-        eprintln!();
+        say!("");
         warn_of_others(common, &folder);
-        eprintln!("{}", next::words(&folder, &state));
+        say!("{}", next::words(&folder, &state));
     }
     Ok(())
 }
@@ -61,7 +62,7 @@ pub(super) async fn run(common: &Common, args: &UpArgs, shutdown: &CancellationT
 fn warn_of_others(common: &Common, folder: &Folder) {
     let own = folder.path().parent().map(|home| home.join(crate::config::NAME)).filter(|path| path.exists());
     if let Some(other) = common.config.clone().or(own) {
-        eprintln!(
+        say!(
             "Other commands read {} in place of this network's configuration; tell them --config {}\n",
             other.display(),
             folder.config().display()
@@ -78,7 +79,7 @@ async fn fresh((folder, _lock): (&Folder, &Lock), args: &UpArgs, shutdown: &Canc
     };
     let Err(error) = built else { return Ok(()) };
     if let Some(state) = &state {
-        eprintln!("undoing what was begun ...");
+        say!("undoing what was begun ...");
         down::stop(state).await?;
     }
     folder.remove()?;
@@ -91,7 +92,7 @@ async fn build(folder: &Folder, state: &mut Option<State>, args: &UpArgs, shutdo
     let gateway = gateway::wanted(args)?;
     make(&folder.path().join("logs"))?;
 
-    eprintln!("starting a chain and creating the contracts ...");
+    say!("starting a chain and creating the contracts ...");
     let chain = Chain { port: ports::pick(&[])?, block_time: args.block_time, process: None };
     let state = state.insert(State { ready: false, chain, user: None, nodes: Vec::new(), gateway });
     state.chain.process = Some(chain::start(folder, &state.chain)?);
@@ -111,7 +112,7 @@ async fn build(folder: &Folder, state: &mut Option<State>, args: &UpArgs, shutdo
     let validator = state.nodes.first().context("there is a validator")?.address;
     let deployment = chain::deploy(folder, &local, validator).await?;
 
-    eprintln!("funding {} accounts, bonding their stakes ...", made.len().saturating_add(1));
+    say!("funding {} accounts, bonding their stakes ...", made.len().saturating_add(1));
     let (spare, stake) = (parse_amount(SPARE_SNO)?, parse_amount(STAKE)?);
     let collateral = U256::from(tensorlink_chain::LocalChain::parameters()?.validatorCollateral);
     let gift = |role: &Role| match role {
@@ -129,11 +130,11 @@ async fn build(folder: &Folder, state: &mut Option<State>, args: &UpArgs, shutdo
     });
     try_join_all(bonds).await?;
 
-    eprintln!("starting a validator and {} workers ...", args.workers);
+    say!("starting a validator and {} workers ...", args.workers);
     let started = start_nodes(folder, state)?;
     try_join_all(started.iter().map(|node| node.listens(folder))).await?;
     if let Some(serving) = &serving {
-        eprintln!("waiting for the gateway ...");
+        say!("waiting for the gateway ...");
         gateway::ready(folder, serving).await?;
     }
     nodes::configure_user(folder, state)?;

@@ -9,6 +9,7 @@ use tensorlink_graph::transformer::Setting;
 use crate::args::EvalArgs;
 use crate::config::Config;
 use crate::folder::ModelFolder;
+use crate::live::say;
 use crate::output;
 use crate::quantized::loss::{self, Tolerance};
 use crate::quantized::{Distance, SENTENCES, beside, distance, encode, known, prepare_on, texts};
@@ -45,11 +46,11 @@ pub(super) fn eval(config: &Config, args: &EvalArgs) -> Result<()> {
         }
     };
     tracing::info!(seconds = start.elapsed().as_secs_f64(), "in integers");
-    eprintln!("comparing {} texts ...", measured.len());
+    say!("comparing {} texts ...", measured.len());
     let distance = distance(&prepared, engine, &measured)?;
     let (setting, bytes) = (prepared.exact.setting(), prepared.exact.bytes());
     if let Some(warning) = loss::warning(&distance, setting) {
-        eprintln!("\nWARNING: {warning}.\n");
+        say!("\nWARNING: {warning}.\n");
     }
     let exceeds = Tolerance::DEFAULT.exceeded_by(&distance).iter().map(ToString::to_string).collect();
     let shown = Shown { setting, distance: &distance, exceeds };

@@ -6,8 +6,10 @@ use anyhow::{Result, bail, ensure};
 use serde::Serialize;
 
 use super::folder::{Shown, rows, show};
+use crate::advice;
 use crate::config::Config;
 use crate::folder::{Survey, may_be_model, there, vacant};
+use crate::live::say;
 use crate::output;
 
 #[derive(Serialize)]
@@ -29,16 +31,16 @@ pub(super) fn import(config: &Config, source: &Path, out: Option<&Path>, stages:
         );
     }
     there(source)?;
-    eprintln!("reading all of {name} ...");
+    say!("reading all of {name} ...");
     let Survey { folder, refused, ignored } = Survey::of(source)?;
     let model = folder.as_ref().map(|folder| show(folder, stages)).transpose()?;
     if let (Some(folder), Some(out)) = (&folder, out) {
-        eprintln!("copying to {} ...", out.display());
+        say!("copying to {} ...", out.display());
         folder.copy(out)?;
     }
     let report = Report {
         model,
-        refused: refused.into_iter().map(|error| format!("{:#}", anyhow::Error::from(error))).collect(),
+        refused: refused.into_iter().map(|error| advice::words(&error.into())).collect(),
         ignored,
         out: out.filter(|_| folder.is_some()).map(Path::to_owned),
     };

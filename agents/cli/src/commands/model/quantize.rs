@@ -10,6 +10,7 @@ use tensorlink_graph::transformer::Setting;
 use super::folder::count;
 use crate::config::Config;
 use crate::folder::{ModelFolder, integers, vacant};
+use crate::live::say;
 use crate::output;
 use crate::quantized::{Distance, Quantising, loss, measured};
 
@@ -32,10 +33,10 @@ pub(super) fn quantize(config: &Config, path: &Path, out: &Path, how: &Quantisin
     folder.checkpoint()?;
     let engine = crate::device::open(device)?;
     let start = Instant::now();
-    eprintln!("calibrating and quantising {} ...", path.display());
+    say!("calibrating and quantising {} ...", path.display());
     let measured = measured(&folder, how, &engine)?;
     let (exact, distance) = (&measured.exact, measured.distance.as_ref());
-    eprintln!("writing {} ...", out.display());
+    say!("writing {} ...", out.display());
     let root = integers::write(&folder, &measured, out)?;
     if let Some(warning) = distance.and_then(|distance| loss::warning(distance, exact.setting())) {
         tracing::warn!("{warning}");

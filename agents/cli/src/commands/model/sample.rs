@@ -1,6 +1,5 @@
 //! `tensorlink model sample`.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
@@ -119,9 +118,7 @@ struct Text {
 impl Text {
     fn show(&self, piece: &str) -> Result<()> {
         if self.said {
-            let mut out = std::io::stdout().lock();
-            out.write_all(piece.as_bytes())?;
-            out.flush()?;
+            output::write(piece.as_bytes())?;
         }
         Ok(())
     }

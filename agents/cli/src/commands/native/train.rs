@@ -24,6 +24,7 @@ use super::{DISK, words};
 use crate::amount::parse_size;
 use crate::commands::train::file::{JobFile, Terms};
 use crate::config::Config;
+use crate::live::say;
 use crate::native::Libtorch;
 use crate::node::World;
 use crate::watch::{Learned, Rules, exportable};
@@ -107,10 +108,10 @@ impl NativeTrainArgs {
 
 /// Trains, and writes what was learned to a folder.
 pub(super) async fn run(config: &Config, args: &NativeTrainArgs, shutdown: CancellationToken) -> Result<()> {
-    eprintln!("{NOTICE}");
+    say!("{NOTICE}");
     let job = JobFile::read(&args.job, Terms::Native)?;
     if job.rules() != Rules::default() {
-        eprintln!(
+        say!(
             "[early_stop], evaluate_every, max_loss and max_saturation of the job file are for jobs on the chain: all steps are taken"
         );
     }
@@ -137,7 +138,7 @@ pub(super) async fn run(config: &Config, args: &NativeTrainArgs, shutdown: Cance
     let digest = hex::encode(&keccak256(task.to_bytes()?)[..8]);
     let journal = Journal::open(config.data_dir.join("native").join(format!("{digest}-{}", order.precision)))?;
     let steps = order.steps;
-    let watch = Box::new(move |entry: &Entry| eprintln!("{}", words::say(entry, steps)));
+    let watch = Box::new(move |entry: &Entry| say!("{}", words::say(entry, steps)));
     let (store, draw) = (world.store.clone(), Box::new(rand::random::<f64>));
     let around = Around { store, own, workers, draw, watch };
     let mut driver = Driver::begin(order, (task, &start), around, &journal).await?;

@@ -11,6 +11,7 @@ use super::super::state::{Node, Role, State};
 use super::super::{AddVillainArgs, AddWorkerArgs, chain, ports};
 use super::{MEMORY, PRICE, VILLAIN_PRICE, chain_role, check_name, create, forget, free_name, start};
 use crate::amount::{Wei, parse_amount, parse_size};
+use crate::live::say;
 use crate::output;
 
 /// What a new account gets beside its stake: SNO for bonds of challenges, ETH for gas.
@@ -78,7 +79,7 @@ async fn add(
             at
         }
         None => {
-            eprintln!("giving {name} a key, {} SNO and its stake ...", Wei(stake));
+            say!("giving {name} a key, {} SNO and its stake ...", Wei(stake));
             let made = tokio::select! {
                 made = new(&folder, &mut state, (&name, role(None)), (stake, shutdown)) => made,
                 () = shutdown.cancelled() => Err(anyhow::anyhow!("interrupted")),
