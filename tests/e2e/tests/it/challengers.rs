@@ -104,7 +104,7 @@ async fn who_sends_anothers_proof_first_gets_nothing_for_it() {
     job.post(&mut network);
     first_claim(&network).await;
     // On a busy machine it could see the job settled before that is undone, and leave.
-    Job::leave(&mut network);
+    network.cut("user");
     let (seen, block) = eventually("the conviction", LIMIT, async || conviction(&network).await).await;
     network.cut_validator();
     let proof = network.chain().mined(seen).await.unwrap().and_then(|mined| mined.proof).unwrap();

@@ -186,7 +186,9 @@ async fn a_worker_whose_last_finality_a_reorganisation_undid_is_paid_all_the_sam
     network.said("worker-0", "claims final", LIMIT).await;
     let lane = Lane { job: JobId(1), stage: 0, replica: 0 };
     assert_eq!(network.chain().lane(lane).await.unwrap().finalized, job.intervals());
-    network.reorganise(3).await;
+    let events = network.events().await;
+    let first = events.iter().find(|at| matches!(at.event, Event::ClaimsFinalized { .. })).unwrap().block;
+    network.reorganise_from(first).await;
     assert_eq!(network.chain().lane(lane).await.unwrap().finalized, 0, "it is undone");
 
     let settled = network.await_event("the worker settles the job", LIMIT, |event| match event {

@@ -251,11 +251,6 @@ impl Job {
         network.path(out)
     }
 
-    /// Cuts the user off, which follows the only job.
-    pub(crate) fn leave(network: &mut Network) {
-        network.cut(NAME);
-    }
-
     /// Has the user follow the only job again.
     pub(crate) fn watch(network: &mut Network) {
         let mut command = network.command(USER, &["job", "watch", "1", "--report"]);
