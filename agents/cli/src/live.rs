@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
 use indicatif::ProgressBar;
-use tracing_subscriber::fmt::MakeWriter;
 
 /// The view that is on the terminal now.
 static VIEW: Mutex<Option<ProgressBar>> = Mutex::new(None);
@@ -60,14 +59,6 @@ impl Write for Lines {
 
     fn flush(&mut self) -> io::Result<()> {
         io::stderr().flush()
-    }
-}
-
-impl MakeWriter<'_> for Lines {
-    type Writer = Self;
-
-    fn make_writer(&self) -> Self {
-        *self
     }
 }
 

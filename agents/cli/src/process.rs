@@ -1,9 +1,11 @@
 //! What every process of ours does: log, listen to signals, end with an exit code.
 
 use std::io::{IsTerminal, Write};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
+use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::EnvFilter;
 
 use crate::advice::{advice, words};
@@ -35,6 +37,7 @@ where
         work(shutdown).await
     });
     runtime.shutdown_timeout(Duration::from_secs(2));
+    end_log();
     match result {
         Ok(()) => leave(SUCCESS),
         Err(error) if error.is::<Unread>() => leave(SUCCESS),
@@ -71,9 +74,9 @@ pub fn raise_file_limit() {
 /// Ends the process at once. Libraries are not taken apart: libtorch unregisters thousands of operators one by one, a
 /// quarter of the time of a short command, while threads that were given up may still be in it.
 fn leave(code: i32) -> ! {
+    end_log();
     // Whoever reads is gone where this fails.
     let _ = std::io::stdout().flush();
-    let _ = std::io::stderr().flush();
     #[cfg(unix)]
     // SAFETY: ends the process; nothing is left to flush, and destructors give back only what ends with it.
     unsafe {
@@ -81,6 +84,22 @@ fn leave(code: i32) -> ! {
     }
     #[cfg(not(unix))]
     std::process::exit(code)
+}
+
+/// Lines of the log that wait for whoever reads them. Beyond them lines are lost.
+const WAITING: usize = 4096;
+/// What writes the log, until the program ends.
+static LOG: Mutex<Option<WorkerGuard>> = Mutex::new(None);
+
+/// Writes on a thread of its own. Whoever holds back what is written, as a terminal does after Ctrl-S or `less` does,
+/// stops no node: it would be slashed for its silence.
+fn unhurried(writer: impl Write + Send + 'static) -> (NonBlocking, WorkerGuard) {
+    NonBlockingBuilder::default().buffered_lines_limit(WAITING).lossy(true).thread_name("log").finish(writer)
+}
+
+/// Writes what was logged, for about a second at most.
+fn end_log() {
+    drop(LOG.lock().unwrap_or_else(PoisonError::into_inner).take());
 }
 
 /// Logs to stderr; data goes to stdout. `RUST_LOG` beats `-v`.
@@ -97,10 +116,12 @@ pub fn log(verbose: u8) {
         }
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
+    let (lines, guard) = unhurried(Lines);
+    *LOG.lock().unwrap_or_else(PoisonError::into_inner) = Some(guard);
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(Lines)
+        .with_writer(lines)
         // It would panic where nobody reads them.
         .log_internal_errors(false)
         .with_target(false)
@@ -132,5 +153,40 @@ async fn wait_for_signal() {
 async fn wait_for_signal() {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::mpsc::{Receiver, channel};
+
+    use super::*;
+
+    /// Takes nothing until the other end is dropped.
+    struct HeldBack(Receiver<()>);
+
+    impl Write for HeldBack {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let _ = self.0.recv();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn who_does_not_read_the_log_stops_nobody() {
+        let (reader, writer) = channel();
+        let (lines, guard) = unhurried(HeldBack(writer));
+        let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).finish();
+        tracing::subscriber::with_default(subscriber, || {
+            (0..2 * WAITING).for_each(|line| tracing::info!(line, "said"));
+        });
+        assert!(lines.error_counter().dropped_lines() >= WAITING - 1, "the queue is bounded");
+        drop(reader);
+        drop(guard);
     }
 }
