@@ -27,7 +27,7 @@ pub fn write(data: &[u8]) -> Result<()> {
 /// Prints a line.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn line(text: &str) -> Result<()> {
     write(format!("{text}\n").as_bytes())
 }
@@ -35,7 +35,7 @@ pub fn line(text: &str) -> Result<()> {
 /// Prints a value as JSON, or its text for people.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn print<T: Serialize>(json: bool, value: &T, text: impl FnOnce() -> String) -> Result<()> {
     if json { line(&serde_json::to_string(value)?) } else { line(&text()) }
 }
