@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// The first account of anvil's words, which anybody knows.
 const WORDS: &str = "test test test test test test test test test test test junk";
@@ -28,11 +28,8 @@ impl Home {
 
     /// What a command says: on the standard output, or why it fails.
     fn run(&self, arguments: &[&str], input: &str) -> Result<String, String> {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tensorlink"));
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TENSORLINK_")) {
-            command.env_remove(name);
-        }
-        command.env("TENSORLINK_HOME", self.folder.path()).env("TENSORLINK_PASSWORD", self.password);
+        let mut command = crate::tensorlink(self.folder.path());
+        command.env("TENSORLINK_PASSWORD", self.password);
         command.args(["--data-dir", self.path("data").to_str().unwrap()]).args(arguments);
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         // Who refuses beforehand does not read it.

@@ -10,14 +10,10 @@ use serde_json::Value;
 const USER: u8 = 1;
 const STEPS: u64 = 24;
 
-/// `tensorlink` of somebody, with a folder of their own and nothing of our environment that would configure it.
+/// `tensorlink` of somebody.
 fn tensorlink(folder: &Path, who: u8) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tensorlink"));
-    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("TENSORLINK_")) {
-        command.env_remove(name);
-    }
+    let mut command = crate::tensorlink(folder);
     command
-        .env("TENSORLINK_HOME", folder)
         .env("TENSORLINK_PRIVATE_KEY", format!("0x{}", hex::encode([who; 32])))
         .env("TENSORLINK_DATA_DIR", folder.join(format!("data-{who}")))
         .env("TENSORLINK_LISTEN", "/ip4/127.0.0.1/tcp/0")

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::pipe;
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
 /// A pipe whose reader is gone.
 fn unread() -> Stdio {
@@ -14,12 +14,8 @@ fn unread() -> Stdio {
 /// What becomes of a command with these as its standard output and error.
 fn run(arguments: &[&str], out: Stdio, errors: Stdio) -> Output {
     let home = tempfile::tempdir().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tensorlink"));
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TENSORLINK_")) {
-        command.env_remove(name);
-    }
-    command.env("TENSORLINK_HOME", home.path()).current_dir(home.path());
-    command.args(arguments).stdin(Stdio::null()).stdout(out).stderr(errors).output().unwrap()
+    let mut command = crate::tensorlink(home.path());
+    command.current_dir(home.path()).args(arguments).stdin(Stdio::null()).stdout(out).stderr(errors).output().unwrap()
 }
 
 fn words(bytes: Vec<u8>) -> String {

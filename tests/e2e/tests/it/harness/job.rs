@@ -253,9 +253,14 @@ impl Job {
 
     /// Has the user follow the only job again.
     pub(crate) fn watch(network: &mut Network) {
+        let command = Self::watching(network);
+        network.spawn(NAME, command);
+    }
+
+    fn watching(network: &Network) -> Command {
         let mut command = network.command(USER, &["job", "watch", "1", "--report"]);
         command.arg(network.path("report.json"));
-        network.spawn(NAME, command);
+        command
     }
 
     /// Cuts the user off while it follows the only job, which trains a language model into `out`, and has it follow
@@ -263,8 +268,8 @@ impl Job {
     pub(crate) async fn taken_up_again(&self, network: &mut Network, out: &Path, limit: Duration) {
         network.said(NAME, &format!("/{} ", self.steps), limit).await;
         network.cut(NAME);
-        let mut command = network.command(USER, &["job", "watch", "1", "--report"]);
-        command.arg(network.path("report.json")).arg("--out").arg(out);
+        let mut command = Self::watching(network);
+        command.arg("--out").arg(out);
         network.spawn(NAME, command);
     }
 
