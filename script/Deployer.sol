@@ -55,8 +55,9 @@ abstract contract Deployer is CommonBase {
         d.jobs = new Jobs(d.sno, d.staking, checkpoints, channels, address(disputes), address(audits));
         d.checkpoints = new Checkpoints(d.jobs, address(disputes), address(challenges), custody, parameters.sealWindow);
         d.channels = new Channels(d.jobs);
-        d.disputes =
-            new Disputes(d.staking, d.jobs, d.checkpoints, d.stepVerifier, address(challenges), address(custody));
+        d.disputes = new Disputes(
+            d.staking, d.jobs, d.checkpoints, d.stepVerifier, address(challenges), address(custody), audits
+        );
         d.challenges = new Challenges(d.sno, d.jobs, d.checkpoints, d.disputes, parameters);
         d.custody = new Custody(d.sno, d.jobs, d.checkpoints, d.disputes, parameters);
         d.beacon = new Beacon(parameters.beaconPeriod);

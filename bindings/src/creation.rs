@@ -53,7 +53,7 @@ impl Creation {
             with(&Channels::BYTECODE, &Channels::constructorCall { jobs }),
             with(
                 &Disputes::BYTECODE,
-                &Disputes::constructorCall { staking, jobs, checkpoints, verifier, challenges, custody },
+                &Disputes::constructorCall { staking, jobs, checkpoints, verifier, challenges, custody, audits },
             ),
             with(
                 &Challenges::BYTECODE,

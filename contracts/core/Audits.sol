@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
+import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 
 import {IAudits} from "../interfaces/IAudits.sol";
 import {IBeacon} from "../interfaces/IBeacon.sol";
@@ -11,7 +14,9 @@ import {ICheckpoints} from "../interfaces/ICheckpoints.sol";
 import {IDisputes} from "../interfaces/IDisputes.sol";
 import {IJobs} from "../interfaces/IJobs.sol";
 import {IStaking} from "../interfaces/IStaking.sol";
+import {Bounties} from "../libraries/Bounties.sol";
 import {Circle} from "../libraries/Circle.sol";
+import {LaneId, Lanes} from "../libraries/Lanes.sol";
 import {Merkle} from "../libraries/Merkle.sol";
 import {ParameterBounds} from "../libraries/ParameterBounds.sol";
 import {AuditAnswer, AuditedClaim} from "../types/Audit.sol";
@@ -26,14 +31,38 @@ import {Staking} from "./Staking.sol";
 /// @title Audits
 /// @notice See `IAudits`.
 contract Audits is IAudits, ReentrancyGuardTransient {
-    /// @dev `word`: of what was sealed, then of the answer: the upper 31 bytes of the hash, so that it shares a slot
-    /// with the state.
+    using SafeCast for uint256;
+    using SafeERC20 for IERC20;
+
+    /// @dev `word`: of what was sealed, then of the answer: the upper 26 bytes of the hash, so that it shares a slot
+    /// with the rest. `sealedAt`: when, if that can bring a share; 0 once it is paid.
     struct Audit {
-        bytes31 word;
+        bytes26 word;
+        uint40 sealedAt;
         State state;
         address accuser;
     }
 
+    /// @dev How many answers were sealed about a lane lately: in the running span, which is as long as the challenge
+    /// window and began at `since`, and in the one before. Whoever has sealed about a claim that is neither final nor
+    /// void is among them. Once the lane is convicted it is closed: `running` has all, and `since` is when the earlier
+    /// of the spans began.
+    struct Seals {
+        uint40 since;
+        uint40 before;
+        uint40 running;
+        bool closed;
+    }
+
+    /// @dev How many answers an auditor has ever sealed and shown. Two counts, so that the slot is written anew only
+    /// once.
+    struct Answers {
+        uint128 committed;
+        uint128 shown;
+    }
+
+    /// @notice The token of shares.
+    IERC20 public immutable SNO;
     /// @notice Where validators' collateral is.
     IStaking public immutable STAKING;
     /// @notice Where terms and workers stand, and what pays.
@@ -50,7 +79,10 @@ contract Audits is IAudits, ReentrancyGuardTransient {
     uint256 private immutable _AUDITS_PER_CLAIM_BPS;
     uint256 private immutable _PENALTY;
     uint256 private immutable _DISPUTE_CLOCK;
+    uint256 private immutable _BOUNTY_BPS;
 
+    mapping(LaneId lane => Seals seals) private _seals;
+    mapping(address auditor => Answers answers) private _answers;
     mapping(bytes32 claimId => mapping(address auditor => Audit audit)) private _audits;
 
     /// @dev The last contract of a deployment: it looks whether the circle is closed.
@@ -72,6 +104,8 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         _AUDITS_PER_CLAIM_BPS = p.auditsPerClaimBps;
         _PENALTY = uint256(p.validatorCollateral) * p.auditPenaltyBps / ParameterBounds.WHOLE_BPS;
         _DISPUTE_CLOCK = p.disputeClock;
+        _BOUNTY_BPS = p.bountyBps;
+        SNO = Staking(address(staking)).SNO();
         Circle.check(
             Circle.Contracts({
                 staking: Staking(address(staking)),
@@ -98,7 +132,41 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         if (audit.state != State.None) revert WrongState(audit.state);
 
         (audit.word, audit.state) = (_cut(sealedAnswer), State.Sealed);
+        ++_answers[msg.sender].committed;
+        LaneId lane = _laneOf(audited.claim);
+        Seals memory seals = _runningSeals(lane, job.challengeWindow);
+        // INVARIANT: nobody joins those who share (P-45).
+        if (!seals.closed) {
+            ++seals.running;
+            _seals[lane] = seals;
+            audit.sealedAt = block.timestamp.toUint40();
+        }
         emit AuditSealed(claimId, msg.sender);
+    }
+
+    /// @dev The lane's seals, in the spans as they are now. Once it is closed, as it was closed.
+    function _runningSeals(LaneId lane, uint256 window) private view returns (Seals memory seals) {
+        seals = _seals[lane];
+        uint256 spans = (block.timestamp - seals.since) / window;
+        if (seals.closed || spans == 0) return seals;
+        (seals.before, seals.running) = (spans == 1 ? seals.running : 0, 0);
+        seals.since = (seals.since + spans * window).toUint40();
+    }
+
+    /// @inheritdoc IAudits
+    function closeSeals(uint64 job, uint16 stage, uint16 replica) external returns (bool any) {
+        // INVARIANT: what is shared is what a conviction has set aside.
+        if (msg.sender != address(DISPUTES)) revert Unauthorized(msg.sender);
+        LaneId lane = Lanes.id(job, stage, replica);
+        // So it is for most lanes: a conviction without auditors costs little more.
+        if (_seals[lane].since == 0) return false;
+        uint32 window = JOBS.auditedOf(job).challengeWindow;
+        Seals memory seals = _runningSeals(lane, window);
+        seals.running += seals.before;
+        any = seals.running > 0;
+        if (!any) return false;
+        (seals.since, seals.before, seals.closed) = (seals.since - window, 0, true);
+        _seals[lane] = seals;
     }
 
     /// @inheritdoc IAudits
@@ -132,6 +200,14 @@ contract Audits is IAudits, ReentrancyGuardTransient {
     ) private {
         // INVARIANT: no answer is shown while another can be made.
         _checkTime(audited, job, 1, 2);
+        _show(claimId, answer, salt);
+        Claim calldata claim = audited.claim;
+        uint32 units = job.kind == JobKind.Serving ? answer.step : 1;
+        uint256 fee = JOBS.payAudit(claim.job, claim.stage, claim.replica, units, msg.sender);
+        emit AuditRevealed(claimId, msg.sender, claim.job, answer, fee);
+    }
+
+    function _show(bytes32 claimId, AuditAnswer memory answer, bytes32 salt) private {
         Audit storage audit = _audits[claimId][msg.sender];
         if (audit.state != State.Sealed) revert WrongState(audit.state);
         // INVARIANT: the answer is the auditor's own, from before any was shown.
@@ -139,10 +215,60 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         if (audit.word != _cut(sealedAnswer)) revert WrongAnswer();
 
         (audit.word, audit.state) = (_wordOf(answer), State.Revealed);
-        Claim calldata claim = audited.claim;
-        uint32 units = job.kind == JobKind.Serving ? answer.step : 1;
-        uint256 fee = JOBS.payAudit(claim.job, claim.stage, claim.replica, units, msg.sender);
-        emit AuditRevealed(claimId, msg.sender, claim.job, answer, fee);
+        ++_answers[msg.sender].shown;
+    }
+
+    /// @inheritdoc IAudits
+    function revealUnpaid(Claim calldata claim, AuditAnswer calldata answer, bytes32 salt) external {
+        // At any time, and over a receipt without its worker's word: it costs nobody anything, and shows no more than
+        // the auditor could tell anyway.
+        bytes32 claimId = CHECKPOINTS.claimId(claim);
+        _show(claimId, answer, salt);
+        emit AuditRevealed(claimId, msg.sender, claim.job, answer, 0);
+    }
+
+    /// @inheritdoc IAudits
+    function forfeit(Claim calldata claim) external nonReentrant {
+        bytes32 claimId = CHECKPOINTS.claimId(claim);
+        Audit storage audit = _audits[claimId][msg.sender];
+        if (audit.state != State.Sealed) revert WrongState(audit.state);
+        ++_answers[msg.sender].shown;
+        _penalise(claimId, msg.sender, audit, address(0), JOBS.stakeOf(claim.job));
+    }
+
+    /// @inheritdoc IAudits
+    function payShare(Claim calldata claim, address auditor) external nonReentrant {
+        bytes32 claimId = CHECKPOINTS.claimId(claim);
+        uint256 amount = shareOf(claim, auditor);
+        if (amount == 0) revert NothingToShare();
+        // INVARIANT: one share for each answer.
+        _audits[claimId][auditor].sealedAt = 0;
+        emit AuditorShared(claimId, auditor, claim.job, amount);
+        SNO.safeTransfer(auditor, amount);
+    }
+
+    /// @inheritdoc IAudits
+    function shareOf(Claim calldata claim, address auditor) public view returns (uint256) {
+        Audit storage audit = _audits[CHECKPOINTS.claimId(claim)][auditor];
+        Seals memory seals = _seals[_laneOf(claim)];
+        // INVARIANT: who shares had sealed before the conviction …
+        if (!seals.closed || audit.sealedAt < seals.since) return 0;
+        // INVARIANT: … and has shown its answer, which nobody can be penalised for any more by the worker's word.
+        bool shown = audit.state == State.Revealed
+            || (audit.state == State.Accused
+                && DISPUTES.isConvicted(claim.job, claim.stage, claim.replica, claim.interval));
+        if (!shown) return 0;
+        // Left out is the finder's half.
+        // slither-disable-next-line unused-return
+        (, uint256 auditors) = Bounties.halves(JOBS.stakeOf(claim.job), _BOUNTY_BPS);
+        // Rounded down; what is left over, and what nobody claims, stays here for good.
+        return auditors / seals.running;
+    }
+
+    /// @inheritdoc IAudits
+    function sealedBy(address auditor) external view returns (uint256) {
+        Answers memory answers = _answers[auditor];
+        return answers.committed - answers.shown;
     }
 
     /// @inheritdoc IAudits
@@ -295,13 +421,17 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         return AuditAnswer({step: statement.step, preState: statement.preState, trace: statement.trace});
     }
 
-    function _wordOf(AuditAnswer memory answer) private pure returns (bytes31) {
+    function _laneOf(Claim calldata claim) private pure returns (LaneId) {
+        return Lanes.id(claim.job, claim.stage, claim.replica);
+    }
+
+    function _wordOf(AuditAnswer memory answer) private pure returns (bytes26) {
         return _cut(keccak256(abi.encode(answer)));
     }
 
-    function _cut(bytes32 hash) private pure returns (bytes31) {
-        // SAFETY: nobody finds two of 31 bytes that are alike either.
+    function _cut(bytes32 hash) private pure returns (bytes26) {
+        // SAFETY: nobody finds two of 26 bytes that are alike either.
         // forge-lint: disable-next-line(unsafe-typecast)
-        return bytes31(hash);
+        return bytes26(hash);
     }
 }

@@ -9,7 +9,7 @@ import {FixedPointMathLib} from "solady/utils/FixedPointMathLib.sol";
 
 import {IChallenges} from "../interfaces/IChallenges.sol";
 import {AnswerCost} from "../libraries/AnswerCost.sol";
-import {ParameterBounds} from "../libraries/ParameterBounds.sol";
+import {Bounties} from "../libraries/Bounties.sol";
 import {ChallengeClocks} from "./ChallengeClocks.sol";
 
 /// @title ChallengeMoney
@@ -44,7 +44,7 @@ abstract contract ChallengeMoney is ChallengeClocks, ReentrancyGuardTransient {
         uint256 bond = _BOND << FixedPointMathLib.min(_opened[claimId], _MAX_DOUBLINGS);
         // INVARIANT: friends of a worker that open one challenge after another do not make the next dearer than what
         // it brings to who is right (P-44).
-        uint256 bounty = JOBS.stakeOf(job) * _BOUNTY_BPS / ParameterBounds.WHOLE_BPS;
+        (uint256 bounty,) = Bounties.halves(JOBS.stakeOf(job), _BOUNTY_BPS);
         // SAFETY: no more than the first bond or a part of a stake, and there is less SNO than 96 bits count.
         // forge-lint: disable-next-line(unsafe-typecast)
         return uint96(FixedPointMathLib.max(_BOND, FixedPointMathLib.min(bond, bounty)));

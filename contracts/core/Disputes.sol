@@ -5,6 +5,7 @@ import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/Reentrancy
 import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
 import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 
+import {IAudits} from "../interfaces/IAudits.sol";
 import {ICheckpoints} from "../interfaces/ICheckpoints.sol";
 import {IDisputes} from "../interfaces/IDisputes.sol";
 import {IJobs} from "../interfaces/IJobs.sol";
@@ -89,6 +90,8 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
     address public immutable CHALLENGES;
     /// @notice Who says that a holder has not shown its data.
     address public immutable CUSTODY;
+    /// @notice Who knows what auditors have sealed.
+    IAudits public immutable AUDITS;
 
     // Zero addresses would only make a deployment that does nothing; `script/Deployer.sol` gives real ones.
     // slither-disable-start missing-zero-check
@@ -98,7 +101,8 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         ICheckpoints checkpoints,
         IStepVerifier verifier,
         address challenges,
-        address custody
+        address custody,
+        IAudits audits
     ) EIP712("Tensorlink", "1") {
         STAKING = staking;
         JOBS = jobs;
@@ -106,6 +110,7 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         VERIFIER = verifier;
         CHALLENGES = challenges;
         CUSTODY = custody;
+        AUDITS = audits;
     }
 
     // slither-disable-end missing-zero-check
@@ -480,7 +485,11 @@ contract Disputes is IDisputes, EIP712, ReentrancyGuardTransient {
         (address worker, uint256 stake, address user) = JOBS.convict(l.job, l.stage, l.replica);
         // An earlier claim of the lane convicted after a later one, or another receipt: the stake is gone
         // already (P-6).
-        if (stake > 0) STAKING.slash(worker, stake, auditor, user);
+        if (stake == 0) return;
+        // INVARIANT: half of the bounty is for auditors that had sealed before, and so is nobody's whom the worker
+        // chooses (P-45).
+        address auditors = AUDITS.closeSeals(l.job, l.stage, l.replica) ? address(AUDITS) : address(0);
+        STAKING.slash(worker, stake, auditor, auditors, user);
     }
 
     /// @inheritdoc IDisputes

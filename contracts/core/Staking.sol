@@ -9,7 +9,9 @@ import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/Reentrancy
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 import {Checkpoints as Traces} from "@openzeppelin/contracts/utils/structs/Checkpoints.sol";
 
+import {IAudits} from "../interfaces/IAudits.sol";
 import {IStaking} from "../interfaces/IStaking.sol";
+import {Bounties} from "../libraries/Bounties.sol";
 import {ParameterBounds} from "../libraries/ParameterBounds.sol";
 import {Parameters} from "../types/Parameters.sol";
 
@@ -119,12 +121,19 @@ contract Staking is IStaking, ReentrancyGuardTransient {
         if (amount > account.bonded) revert InsufficientStake(account.bonded, amount);
 
         uint128 value = amount.toUint128();
+        if (role == Role.Validator && account.bonded - value < _VALIDATOR_COLLATERAL) _checkRevealed(msg.sender);
         uint40 releaseAt = (block.timestamp + _UNBONDING_DELAY).toUint40();
         account.bonded -= value;
         account.unbonding += value;
         account.releaseAt = releaseAt;
         emit UnstakeRequested(msg.sender, role, amount, releaseAt);
         if (role == Role.Validator) _countValidator(msg.sender, account);
+    }
+
+    /// @dev INVARIANT: who has sealed an answer shows it before it stops being liable for it (P-46).
+    function _checkRevealed(address validator) private view {
+        uint256 answers = IAudits(AUDITS).sealedBy(validator);
+        if (answers > 0) revert AnswersSealed(answers);
     }
 
     /// @inheritdoc IStaking
@@ -166,7 +175,10 @@ contract Staking is IStaking, ReentrancyGuardTransient {
     }
 
     /// @inheritdoc IStaking
-    function slash(address worker, uint256 amount, address challenger, address harmed) external nonReentrant {
+    function slash(address worker, uint256 amount, address challenger, address auditors, address harmed)
+        external
+        nonReentrant
+    {
         // INVARIANT: stake is taken by proof only.
         if (msg.sender != DISPUTES) revert Unauthorized(msg.sender);
         Account storage account = _accounts[worker][Role.Worker];
@@ -178,13 +190,16 @@ contract Staking is IStaking, ReentrancyGuardTransient {
         account.unbonding -= value - fromBonded;
 
         // Rounded down; the burned share takes the remainders, and the share of a party that nobody is.
-        uint256 bounty = challenger == address(0) ? 0 : amount * _BOUNTY_BPS / ParameterBounds.WHOLE_BPS;
+        (uint256 bounty, uint256 shared) = Bounties.halves(amount, _BOUNTY_BPS);
+        if (challenger == address(0)) bounty = 0;
+        if (auditors == address(0)) shared = 0;
         uint256 harm = harmed == address(0) ? 0 : amount * _HARM_BPS / ParameterBounds.WHOLE_BPS;
-        uint256 burned = amount - bounty - harm;
+        uint256 burned = amount - bounty - shared - harm;
         _toBurn += burned.toUint128();
-        emit Slashed(worker, amount, bounty, harm, burned);
+        emit Slashed(worker, amount, bounty, shared, harm, burned);
 
         if (bounty > 0) SNO.safeTransfer(challenger, bounty);
+        if (shared > 0) SNO.safeTransfer(auditors, shared);
         if (harm > 0) SNO.safeTransfer(harmed, harm);
     }
 

@@ -15,12 +15,15 @@ import {Claim, StepStatement} from "../types/Types.sol";
 /// |---|---|---|
 /// | first, once the seed is recorded | commit: a sealed answer | a validator that is drawn |
 /// | second | reveal: the answer, which the job's escrow pays for | whoever committed |
+/// | any | revealUnpaid: the answer, which nobody pays for | whoever committed |
+/// | any | forfeit: no answer, and the penalty for a wrong one | whoever committed |
 /// | second and third | accuse: with a statement that the claim's worker signed and that differs from the answer | anyone |
 ///
 /// | state of an audit | move | next |
 /// |---|---|---|
 /// | None | commit | Sealed |
-/// | Sealed | reveal | Revealed |
+/// | Sealed | reveal, revealUnpaid | Revealed |
+/// | Sealed | forfeit | Penalised |
 /// | Revealed | accuse | Accused |
 /// | Accused | penalise (anyone, once the claim is final) | Penalised |
 /// | Revealed, Accused | penaliseCopy (anyone, with a proof that this very answer is wrong) | Penalised |
@@ -32,7 +35,10 @@ import {Claim, StepStatement} from "../types/Types.sol";
 /// An accused auditor that was right convicts the worker of its statement or of its claim in the last quarter. The
 /// claim is then void, and so is the accusation. So an honest auditor is never penalised, whatever a worker signs.
 ///
-/// @dev Weakness: a validator that does not answer loses only the fee. A validator that copies its answer from a worker
+/// Whoever has sealed an answer cannot stop being a validator before it has shown it (P-46). Half of the bounty of a
+/// convicted lane is for those that had sealed answers about it (P-45).
+///
+/// @dev Weakness: a validator that seals no answer loses only the fee. A validator that copies its answer from a worker
 /// is found out where that answer was wrong. Weakness: an auditor has one quarter of the window to convict a worker
 /// that accuses it falsely.
 interface IAudits {
@@ -75,6 +81,13 @@ interface IAudits {
     /// @param amount taken from the collateral, in wei of SNO, the bounty included
     event AuditorPenalised(bytes32 indexed claimId, address indexed auditor, address indexed accuser, uint256 amount);
 
+    /// @notice An auditor was paid its share of the bounty of a convicted lane (P-45).
+    /// @param claimId EIP-712 digest of the audited claim (C-9)
+    /// @param auditor the validator
+    /// @param job id of the claim's job
+    /// @param amount paid, in wei of SNO
+    event AuditorShared(bytes32 indexed claimId, address indexed auditor, uint64 indexed job, uint256 amount);
+
     /// @notice The claim is not on record since the time given, or the receipt is not in the list of the epoch as it
     /// was redeemed then.
     error UnknownClaim();
@@ -109,6 +122,13 @@ interface IAudits {
     /// @notice The claim is not final.
     error NotFinal();
 
+    /// @notice The lane is not convicted, or the answer brings no share of its bounty, or the share is paid.
+    error NothingToShare();
+
+    /// @notice Only another contract of the deployment may call this.
+    /// @param caller who called
+    error Unauthorized(address caller);
+
     /// @notice Commits the caller to an answer.
     /// Requirements: the caller is drawn and has not committed before; the claim is fixed and not void; the window is
     /// in its first quarter.
@@ -136,6 +156,20 @@ interface IAudits {
         bytes calldata signature,
         bytes32 salt
     ) external;
+
+    /// @notice Reveals the caller's answer at any time, without a fee: the caller missed its quarter, or the worker of
+    /// a receipt confirms nothing. It is liable for the answer like any other.
+    /// Requirements: the caller sealed this answer and has not shown it.
+    /// @param claim the claim or receipt; it need not be on record any more
+    /// @param answer the answer that was sealed
+    /// @param salt the salt that it was sealed with
+    function revealUnpaid(Claim calldata claim, AuditAnswer calldata answer, bytes32 salt) external;
+
+    /// @notice Gives up an answer that the caller has sealed and cannot show, so that it can unstake. It costs what a
+    /// wrong answer does, and all of that is burned.
+    /// Requirements: the caller sealed an answer and has not shown it.
+    /// @param claim the claim or receipt; it need not be on record any more
+    function forfeit(Claim calldata claim) external;
 
     /// @notice Accuses an auditor with what the claim's worker signed. Anyone may call. The bounty will go to the
     /// auditor that the statement names, whoever sends it.
@@ -167,6 +201,31 @@ interface IAudits {
     /// @param proof an `ElementProof` as bytes (C-17)
     /// @param auditor the validator that gave the wrong answer
     function penaliseCopy(bytes calldata proof, address auditor) external;
+
+    /// @notice Closes the list of those who share the bounty of a lane that is being convicted. Only `Disputes`.
+    /// @param job id of the job
+    /// @param stage the lane's stage
+    /// @param replica the lane's replica
+    /// @return any whether there are any
+    function closeSeals(uint64 job, uint16 stage, uint16 replica) external returns (bool any);
+
+    /// @notice Pays an auditor its share of the bounty of a convicted lane (P-45). Anyone may call.
+    /// Requirements: `shareOf` is not 0.
+    /// @param claim the audited claim or receipt; it need not be on record any more
+    /// @param auditor the validator
+    function payShare(Claim calldata claim, address auditor) external;
+
+    /// @notice What `payShare` would pay.
+    /// @param claim the audited claim or receipt
+    /// @param auditor the validator
+    /// @return in wei of SNO; 0 if the lane is not convicted, or the auditor sealed its answer later, or has not shown
+    /// it, or is penalised for it, or is accused over a claim that stands, or is paid
+    function shareOf(Claim calldata claim, address auditor) external view returns (uint256);
+
+    /// @notice How many answers an auditor has sealed and not shown.
+    /// @param auditor the validator
+    /// @return number of audits in the state `Sealed`
+    function sealedBy(address auditor) external view returns (uint256);
 
     /// @notice Whether the seed of a claim draws a validator. Reverts with `NoSeed` while the seed is not recorded.
     /// @param claimId EIP-712 digest of the claim (C-9)

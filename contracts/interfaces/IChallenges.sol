@@ -445,8 +445,8 @@ interface IChallenges {
     /// @return in wei of ETH
     function creditOf(address account) external view returns (uint256);
 
-    /// @notice Bond of the next challenge of a claim: it doubles with each, up to the bounty of the lane's stake, and
-    /// is never below `disputeBond`.
+    /// @notice Bond of the next challenge of a claim: it doubles with each, up to the finder's half of the bounty
+    /// of the lane's stake (P-45), and is never below `disputeBond`.
     /// @param job the claim's job
     /// @param claimId EIP-712 digest of the claim (C-9)
     /// @return in wei of SNO

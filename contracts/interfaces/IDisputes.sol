@@ -13,6 +13,9 @@ import {ContradictionProof, EdgeLog, EquivocationProof, StepStatement, WiringPro
 /// makes it the worker's own. A receipt can be proved wrong until the job is settled, and until then the stake that
 /// answers for it is locked.
 ///
+/// Of a slashed stake's bounty one half is for auditors that had sealed answers about the lane (`IAudits.payShare`).
+/// What is called the bounty below is the other half, the finder's (P-45).
+///
 /// @dev The bounty goes to the auditor to whom the worker addressed its signed statement, so copying a proof from the
 /// mempool earns nothing.
 interface IDisputes {

@@ -77,9 +77,12 @@ interface IStaking {
     /// @param account the worker
     /// @param amount taken, in wei of SNO
     /// @param bounty paid to the challenger, in wei of SNO
+    /// @param shared left with `Audits` for the lane's auditors, in wei of SNO
     /// @param harm paid to the job's user, in wei of SNO
     /// @param burned left for `burn`, in wei of SNO
-    event Slashed(address indexed account, uint256 amount, uint256 bounty, uint256 harm, uint256 burned);
+    event Slashed(
+        address indexed account, uint256 amount, uint256 bounty, uint256 shared, uint256 harm, uint256 burned
+    );
 
     /// @notice The amount, or what there is to burn, is zero.
     error ZeroAmount();
@@ -95,6 +98,10 @@ interface IStaking {
     /// @notice The unbonding delay is not over.
     /// @param releaseAt when it is, as a Unix timestamp
     error StillUnbonding(uint40 releaseAt);
+
+    /// @notice The caller has sealed answers that it has not revealed, and would be no validator any more.
+    /// @param answers how many: `IAudits.revealUnpaid` shows one, `IAudits.forfeit` gives one up
+    error AnswersSealed(uint256 answers);
 
     /// @notice Nothing has unbonded, or locks need all of it.
     error NothingToWithdraw();
@@ -119,7 +126,7 @@ interface IStaking {
     function stakeWithPermit(Role role, uint256 amount, uint256 deadline, uint8 v, bytes32 r, bytes32 s) external;
 
     /// @notice Starts unbonding part of what the caller has bonded, locked or not. A second request joins the first and
-    /// restarts its delay.
+    /// restarts its delay. A validator that falls below the collateral by it must have revealed all its answers (P-46).
     /// @param role in which role
     /// @param amount wei of SNO, not 0, at most what is bonded
     function requestUnstake(Role role, uint256 amount) external;
@@ -140,13 +147,15 @@ interface IStaking {
     /// @param amount wei of SNO
     function unlock(address worker, uint256 amount) external;
 
-    /// @notice Takes locked stake from a worker: `bountyBps` go to `challenger`, `harmBps` to `harmed`; the rest is
-    /// left for `burn`, as is the share of a zero address. Only `Disputes`.
+    /// @notice Takes locked stake from a worker: of `bountyBps` one half goes to `challenger`, the other to `auditors`
+    /// (P-45); `harmBps` go to `harmed`; the rest is left for `burn`, as is the share of a zero address. Only
+    /// `Disputes`.
     /// @param worker the worker
     /// @param amount wei of SNO
-    /// @param challenger who receives the bounty; may be zero
+    /// @param challenger who receives half of the bounty; may be zero
+    /// @param auditors who receives the other half; may be zero
     /// @param harmed who is compensated; may be zero
-    function slash(address worker, uint256 amount, address challenger, address harmed) external;
+    function slash(address worker, uint256 amount, address challenger, address auditors, address harmed) external;
 
     /// @notice Takes collateral from a validator, bonded first: `bountyBps` go to `accuser`; the rest is left for
     /// `burn`, as is the share of a zero address. Only `Audits`.

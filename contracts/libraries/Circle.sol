@@ -59,6 +59,7 @@ library Circle {
         _same(address(c.disputes), address(c.disputes.STAKING()), address(c.staking));
         _same(address(c.disputes), address(c.disputes.JOBS()), address(c.jobs));
         _same(address(c.disputes), address(c.disputes.CHECKPOINTS()), address(c.checkpoints));
+        _same(address(c.disputes), address(c.disputes.AUDITS()), c.audits);
 
         Challenges challenges = Challenges(c.disputes.CHALLENGES());
         _same(address(challenges), address(challenges.SNO()), address(c.staking.SNO()));

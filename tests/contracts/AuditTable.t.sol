@@ -20,6 +20,8 @@ abstract contract AuditTableTest is AuditTest {
         Commit,
         Reveal,
         RevealConfirmed,
+        RevealUnpaid,
+        Forfeit,
         Accuse,
         Penalise,
         PenaliseCopy
@@ -72,7 +74,8 @@ abstract contract AuditTableTest is AuditTest {
         }
         // Who copies is not accused on its way to be penalised for that.
         if (goal > IAudits.State.Revealed && !serving && (seed >> 24) % 4 != 0) _goOn(Move.Accuse, !isCopy);
-        hasLeft = (seed >> 32) % 4 == 0;
+        // Who has sealed and not shown cannot.
+        hasLeft = (seed >> 32) % 4 == 0 && state != IAudits.State.Sealed;
         if (hasLeft) _unstake(first, COLLATERAL);
         _decide(seed >> 40);
         if (goal == IAudits.State.Penalised) {
@@ -138,6 +141,8 @@ abstract contract AuditTableTest is AuditTest {
         if (move == Move.Reveal || move == Move.RevealConfirmed) {
             uint256 fee = isSettled ? 0 : uint256(PRICE) * 5 / 4 * (serving ? TOKENS : 1);
             (money[0], money[1]) = (money[0] + fee, money[1] - fee);
+        } else if (move == Move.Forfeit) {
+            (money[2], money[4]) = (money[2] - _penalty(), money[4] - _penalty());
         } else if (move >= Move.Penalise) {
             (money[2], money[3], money[4]) =
             (money[2] - _penalty(), money[3] + _penalty() / 2, money[4] - _penalty() / 2);
@@ -147,7 +152,7 @@ abstract contract AuditTableTest is AuditTest {
 
     function _next(Move move) private pure returns (IAudits.State) {
         if (move == Move.Commit) return IAudits.State.Sealed;
-        if (move <= Move.RevealConfirmed) return IAudits.State.Revealed;
+        if (move <= Move.RevealUnpaid) return IAudits.State.Revealed;
         return move == Move.Accuse ? IAudits.State.Accused : IAudits.State.Penalised;
     }
 
@@ -183,6 +188,10 @@ abstract contract AuditTableTest is AuditTest {
             if (!_isWithin(1, 2)) return IAudits.OutOfTime.selector;
             if (its != IAudits.State.Sealed) return IAudits.WrongState.selector;
             return copy == isCopy ? bytes4(0) : IAudits.WrongAnswer.selector;
+        }
+        if (move <= Move.Forfeit) {
+            if (its != IAudits.State.Sealed) return IAudits.WrongState.selector;
+            return move == Move.Forfeit || copy == isCopy ? bytes4(0) : IAudits.WrongAnswer.selector;
         }
         if (move == Move.Accuse) {
             if (serving) return IAudits.WrongStatement.selector;
@@ -220,6 +229,8 @@ abstract contract AuditTableTest is AuditTest {
         AuditAnswer memory answer = copy ? copied : right;
         if (move == Move.Commit) return abi.encodeCall(IAudits.commit, (audited, _sealOf(who, answer)));
         if (move == Move.Reveal) return abi.encodeCall(IAudits.reveal, (audited, answer, SALT));
+        if (move == Move.RevealUnpaid) return abi.encodeCall(IAudits.revealUnpaid, (audited.claim, answer, SALT));
+        if (move == Move.Forfeit) return abi.encodeCall(IAudits.forfeit, (audited.claim));
         if (move == Move.Penalise) return abi.encodeCall(IAudits.penalise, (audited.claim, first));
         if (move == Move.PenaliseCopy) return refuting;
         StepStatement memory said = _said(answer);

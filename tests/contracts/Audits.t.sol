@@ -198,7 +198,10 @@ abstract contract AuditsTest is AuditTest {
     function test_reveal_byWhoHasLeft() public {
         _toSeed();
         _commitAnswer(first, _right());
-        _unstake(first, COLLATERAL);
+        // By a penalty: nobody leaves of its own accord who has sealed (P-46).
+        vm.prank(address(audits));
+        staking.penalise(first, 1, address(0));
+        assertFalse(staking.isValidator(first));
         _to(1);
         _revealAnswer(first, _right());
         assertEq(jobs.creditOf(first, address(sno)), _fee());

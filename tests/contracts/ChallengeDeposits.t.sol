@@ -177,7 +177,7 @@ contract ChallengeDepositsTest is ChallengeTest {
     /// @dev P-44: five at once cost 17 times the bond and not five, and what they ask for is paid for.
     function test_fiveAtOnce() public {
         levels = 2;
-        uint256[5] memory bonds = [uint256(10 ether), 20 ether, 40 ether, 50 ether, 50 ether];
+        uint256[5] memory bonds = [uint256(10 ether), 20 ether, 25 ether, 25 ether, 25 ether];
         bytes32 id = checkpoints.claimId(claim);
         for (uint256 i = 0; i < 5; ++i) {
             assertEq(challenges.bondFor(job, id), bonds[i]);
@@ -192,19 +192,20 @@ contract ChallengeDepositsTest is ChallengeTest {
         for (uint256 i = 1; i <= 5; ++i) {
             challenges.timeout(i);
         }
-        assertEq(sno.balanceOf(answerer), 170 ether);
+        assertEq(sno.balanceOf(answerer), 105 ether);
         assertEq(challenges.creditOf(answerer), owed);
         // A claim remembers: what was lost once is not cheap again.
-        assertEq(challenges.bondFor(job, id), 50 ether);
+        assertEq(challenges.bondFor(job, id), 25 ether);
     }
 
-    /// @dev Nobody can make it dearer than the bounty that a right challenge brings; another claim is not concerned.
+    /// @dev Nobody can make it dearer than the half of the bounty that a right challenge brings; another claim is
+    /// not concerned.
     function test_bondFor_endsAtTheBounty() public {
         deposit = 0.5 ether;
         for (uint256 i = 0; i < 18; ++i) {
             _challenge();
         }
-        assertEq(challenges.bondFor(job, checkpoints.claimId(claim)), STAKE / 2);
+        assertEq(challenges.bondFor(job, checkpoints.claimId(claim)), STAKE / 4);
         assertEq(challenges.bondFor(job, checkpoints.claimId(_commitTraining(1))), 10 ether);
     }
 }

@@ -30,7 +30,7 @@ contract ChallengeMovesTest is ChallengeTest {
         _playToTheEnd(ID, step % STEPS, uint32(wrongOperator), 0);
         assertEq(_staked(workers[STAGE].addr).bonded, 0);
         challenges.timeout(ID);
-        assertEq(sno.balanceOf(auditor), 1000 ether + STAKE / 2);
+        assertEq(sno.balanceOf(auditor), 1000 ether + STAKE / 4);
     }
 
     /// forge-config: default.fuzz.runs = 24

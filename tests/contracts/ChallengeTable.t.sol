@@ -238,7 +238,7 @@ contract ChallengeTableTest is ChallengeTest {
         assertEq(uint8(challenges.challengeOf(ID).state), uint8(next));
         assertEq(sno.balanceOf(address(challenges)), 0, "the bond is paid out");
         // Of a lie that was proven the auditor has its share already.
-        uint256 bounty = isVoid || silence ? STAKE / 2 : 0;
+        uint256 bounty = isVoid || silence ? STAKE / 4 : 0;
         uint256 bond = next == IChallenges.State.Won ? 0 : c.bond;
         assertEq(sno.balanceOf(auditor), 1000 ether + bounty - bond);
         assertEq(sno.balanceOf(workers[STAGE].addr), bond);

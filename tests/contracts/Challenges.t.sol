@@ -108,7 +108,7 @@ contract ChallengesTest is ChallengeTest {
             0
         );
         challenges.timeout(1);
-        assertEq(sno.balanceOf(auditor), 1000 ether + STAKE / 2);
+        assertEq(sno.balanceOf(auditor), 1000 ether + STAKE / 4);
         assertEq(checkpoints.laneOf(job, STAGE, 0).voidFrom, 0);
         assertEq(uint8(challenges.challengeOf(1).state), uint8(IChallenges.State.Won));
         assertEq(sno.balanceOf(address(challenges)), 0);
@@ -288,7 +288,7 @@ contract ChallengesTest is ChallengeTest {
         _expire(2);
         challenges.timeout(1);
         challenges.timeout(2);
-        assertEq(sno.balanceOf(stranger), 100 ether + STAKE / 2);
+        assertEq(sno.balanceOf(stranger), 100 ether + STAKE / 4);
         assertEq(sno.balanceOf(auditor), 1000 ether);
         assertEq(_staked(workers[STAGE].addr).bonded, 0);
     }

@@ -109,9 +109,9 @@ contract CustodyEndsTest is CustodyTest {
         (uint256 supply, uint256 users) = (_supply(), sno.balanceOf(user));
         vm.prank(stranger);
         custody.expire(id, demand);
-        assertEq(sno.balanceOf(auditor), 1000 ether + STAKE / 2);
+        assertEq(sno.balanceOf(auditor), 1000 ether + STAKE / 4);
         assertEq(sno.balanceOf(user) - users, STAKE * 3 / 10);
-        assertEq(supply - _supply(), STAKE / 5);
+        assertEq(supply - _supply(), STAKE * 9 / 20);
         assertEq(sno.balanceOf(stranger), 0);
         assertEq(sno.balanceOf(address(custody)), 0);
         assertEq(_staked(demand.holder).bonded + _staked(demand.holder).locked, 0);
@@ -214,7 +214,7 @@ contract CustodyEndsTest is CustodyTest {
         _default(files, filesDemand);
         _bondReturns(kept, keptDemand);
         _bondReturns(again, againDemand);
-        assertEq(sno.balanceOf(auditor), 1000 ether + STAKE / 2);
+        assertEq(sno.balanceOf(auditor), 1000 ether + STAKE / 4);
         assertEq(_staked(workers[KEEPER].addr).bonded, STAKE, "not again");
     }
 
@@ -224,7 +224,7 @@ contract CustodyEndsTest is CustodyTest {
         (uint256 second, Demand memory secondDemand) = _demandOwn();
         _default(second, secondDemand);
         _bondReturns(first, firstDemand);
-        assertEq(sno.balanceOf(auditor), 1000 ether + STAKE / 2);
+        assertEq(sno.balanceOf(auditor), 1000 ether + STAKE / 4);
         assertEq(_staked(workers[STAGE].addr).bonded, STAKE, "not again");
     }
 

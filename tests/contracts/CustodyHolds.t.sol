@@ -122,6 +122,6 @@ contract CustodyHoldsTest is CustodyTest {
         if (!own) _finalizeBy(claim, committedAt, _nobody());
         jobs.settle(job);
         assertEq(jobs.creditOf(user, address(sno)), own ? 9 * PRICE : 8 * PRICE);
-        assertEq(sno.balanceOf(auditor), 1000 ether + STAKE / 2);
+        assertEq(sno.balanceOf(auditor), 1000 ether + STAKE / 4);
     }
 }

@@ -171,8 +171,8 @@ contract CustodySentTest is SentTest {
         emit ICheckpoints.ClaimsVoided(job, STAGE, 0, 1);
         vm.prank(stranger);
         custody.expire(id, demand);
-        assertEq(sno.balanceOf(auditor), 1000 ether + STAKE / 2);
-        assertEq(supply - _supply(), STAKE / 5);
+        assertEq(sno.balanceOf(auditor), 1000 ether + STAKE / 4);
+        assertEq(supply - _supply(), STAKE * 9 / 20);
         assertEq(sno.balanceOf(address(custody)), 0);
         assertEq(uint8(_stateOfJob(job)), uint8(IJobs.State.Closing));
         _finalizeBy(first, when, _nobody());

@@ -175,8 +175,8 @@ contract CustodyTableTest is SentTest {
         else money[i] += BOND;
         // A stake is taken once.
         if (convicts && !isConvicted[demand.holderStage]) {
-            (money[2], money[4]) = (money[2] + STAKE / 2, money[4] + STAKE * 3 / 10);
-            money[5] -= STAKE / 5;
+            (money[2], money[4]) = (money[2] + STAKE / 4, money[4] + STAKE * 3 / 10);
+            money[5] -= STAKE * 9 / 20;
         }
         assertEq(keccak256(abi.encode(_money())), keccak256(abi.encode(money)));
     }

@@ -41,7 +41,7 @@ contract EquivocationTest is ChallengeTest {
             vm.prank(stranger);
             disputes.proveEquivocation(proof);
             assertEq(_staked(workers[STAGE].addr).bonded, 0);
-            assertEq(sno.balanceOf(workers[neighbour].addr), STAKE / 2);
+            assertEq(sno.balanceOf(workers[neighbour].addr), STAKE / 4);
             assertEq(sno.balanceOf(stranger), 0);
             assertTrue(disputes.isConvicted(job, STAGE, 0, 0));
             vm.revertToState(snapshot);

@@ -3,6 +3,7 @@ pragma solidity ^0.8.28;
 
 import {Test} from "forge-std/Test.sol";
 
+import {Audits} from "../../contracts/core/Audits.sol";
 import {Challenges} from "../../contracts/core/Challenges.sol";
 import {Channels} from "../../contracts/core/Channels.sol";
 import {Checkpoints} from "../../contracts/core/Checkpoints.sol";
@@ -17,7 +18,8 @@ import {JobKind} from "../../contracts/types/Types.sol";
 import {Deployment} from "../../script/Deployer.sol";
 import {Economy} from "./protocol/Economy.sol";
 
-/// @dev P-1 to P-7, P-10, P-19, P-20, P-24 to P-26, P-29, P-31, P-32 and P-34, whatever anybody does. One function each
+/// @dev P-1 to P-7, P-10, P-19, P-20, P-24 to P-26, P-29, P-31, P-32, P-34, P-45
+/// and P-46, whatever anybody does. One function each
 /// would walk anew: they are checked together.
 contract InvariantsTest is Test {
     Economy private economy;
@@ -28,13 +30,14 @@ contract InvariantsTest is Test {
     Channels private channels;
     Challenges private challenges;
     Custody private custody;
+    Audits private audits;
 
     function setUp() public {
         economy = new Economy();
         economy.setUp();
         Deployment memory d = economy.deployment();
         (sno, staking, jobs, checkpoints) = (d.sno, d.staking, d.jobs, d.checkpoints);
-        (channels, challenges, custody) = (d.channels, d.challenges, d.custody);
+        (channels, challenges, custody, audits) = (d.channels, d.challenges, d.custody, d.audits);
         _target();
     }
 
@@ -44,7 +47,7 @@ contract InvariantsTest is Test {
     }
 
     function _moves() private view returns (bytes4[] memory selectors) {
-        selectors = new bytes4[](55);
+        selectors = new bytes4[](56);
         selectors[0] = economy.stake.selector;
         selectors[1] = economy.requestUnstake.selector;
         selectors[2] = economy.withdraw.selector;
@@ -85,6 +88,7 @@ contract InvariantsTest is Test {
         selectors[52] = economy.fund.selector;
         selectors[53] = economy.collectFromChallenges.selector;
         selectors[54] = economy.answer.selector;
+        selectors[55] = economy.payShare.selector;
     }
 
     /// @dev The moves do something: on one long walk each of them has its effect, so the invariants are not of an idle
@@ -131,6 +135,10 @@ contract InvariantsTest is Test {
         assertGt(economy.accusations(), 0, "accusations");
         assertGt(economy.falseAccusations(), 0, "false accusations");
         assertGt(economy.penalties(), 0, "penalties");
+        assertGt(economy.answersUnpaid(), 0, "answers for nothing");
+        assertGt(economy.answersForfeited(), 0, "answers given up");
+        assertGt(economy.heldBackByAnswers(), 0, "validators whom answers hold back");
+        assertGt(economy.shares(), 0, "shares of auditors");
         assertGt(economy.deliveries(), 0, "deliveries");
         assertGt(economy.sentDeliveries(), 0, "deliveries of what was sent");
         assertGt(economy.defaults(), 0, "demands that were not met");
@@ -189,6 +197,11 @@ contract InvariantsTest is Test {
         }
         assertEq(sno.balanceOf(address(staking)), held + staking.toBurn(), "stake is there, and what is to be burned");
         assertEq(staking.validatorCount(), validators, "validators are those with the collateral");
+        uint256 shared = economy.sharedOf() - economy.sharesPaid();
+        assertEq(sno.balanceOf(address(audits)), shared, "what is set aside for auditors is there");
+        for (uint256 i = 0; i < people.length; ++i) {
+            assertEq(audits.sealedBy(people[i]), economy.sealedBy(people[i]), "answers are sealed until they are shown");
+        }
     }
 
     /// @dev Escrows, and what is locked of each of the people: the stakes of lanes of unsettled jobs that they hold and

@@ -454,7 +454,7 @@ contract JobsTest is ProtocolTest {
 
     /// @dev Setters open to anyone: none.
     function test_onlyTheContracts(address caller) public {
-        vm.assume(caller != address(checkpoints) && caller != address(disputes));
+        vm.assume(caller != address(checkpoints) && caller != address(channels) && caller != address(disputes));
         uint64 job = _run(1, 1, 1);
         vm.startPrank(caller);
         vm.expectRevert(abi.encodeWithSelector(IJobs.Unauthorized.selector, caller));

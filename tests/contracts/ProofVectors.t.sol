@@ -43,7 +43,8 @@ contract ProofVectorsTest is Cases {
         vm.chainId(_uint(c, ".chainId"));
         checkpoints = ICheckpoints(_address(c, ".checkpoints"));
         disputes = IDisputes(_address(c, ".disputes"));
-        bytes memory arguments = abi.encode(STAKING, JOBS, checkpoints, new StepVerifier(), address(0), address(0));
+        address none = address(0);
+        bytes memory arguments = abi.encode(STAKING, JOBS, checkpoints, new StepVerifier(), none, none, none);
         deployCodeTo("Disputes.sol:Disputes", arguments, address(disputes));
     }
 

@@ -67,14 +67,15 @@ contract ReceiptsTest is ServingTest {
         vm.expectEmit(address(jobs));
         emit IJobs.JobClosing(job, true);
         vm.expectEmit(address(staking));
-        emit IStaking.Slashed(workers[0].addr, STAKE, STAKE / 2, STAKE * 3 / 10, STAKE / 5);
+        emit IStaking.Slashed(workers[0].addr, STAKE, STAKE / 4, 0, STAKE * 3 / 10, STAKE * 9 / 20);
         // P-17: whoever sends it, and has copied it from the mempool, gains nothing.
         vm.prank(stranger);
         disputes.proveSigned(proof.pack());
 
-        assertEq(sno.balanceOf(auditor) - auditorHas, STAKE / 2);
+        assertEq(sno.balanceOf(auditor) - auditorHas, STAKE / 4);
         assertEq(sno.balanceOf(user) - userHas, STAKE * 3 / 10);
-        assertEq(supply - _supply(), STAKE / 5);
+        // P-45: the other half of the bounty is for auditors, of which there are none.
+        assertEq(supply - _supply(), STAKE * 9 / 20);
         assertEq(sno.balanceOf(stranger), 0);
         assertEq(uint8(_stateOfJob(job)), uint8(IJobs.State.Closing));
         assertEq(jobs.jobOf(job).deadline, block.timestamp + WINDOW);

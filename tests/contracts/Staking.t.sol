@@ -13,6 +13,7 @@ contract StakingTest is ProtocolTest {
     IStaking.Role private constant VALIDATOR = IStaking.Role.Validator;
 
     address private account = makeAddr("account");
+    address private others = makeAddr("auditors");
 
     function test_stake_bonds(uint96 amount) public {
         vm.assume(amount > 0 && amount < 1_000_000 ether);
@@ -178,17 +179,19 @@ contract StakingTest is ProtocolTest {
         _stake(account, WORKER, 10 ether);
         _lock(10 ether);
         (uint256 supply, uint256 before) = (_supply(), sno.balanceOf(auditor));
-        uint256 bounty = uint256(amount) * 5000 / 10_000;
+        uint256 bounties = uint256(amount) * 5000 / 10_000;
         uint256 harm = uint256(amount) * 3000 / 10_000;
+        uint256 burned = amount - bounties - harm;
 
         vm.expectEmit(address(staking));
-        emit IStaking.Slashed(account, amount, bounty, harm, amount - bounty - harm);
-        _slash(amount, auditor, stranger);
+        emit IStaking.Slashed(account, amount, bounties - bounties / 2, bounties / 2, harm, burned);
+        _slash(amount, auditor, others, stranger);
 
-        assertEq(sno.balanceOf(auditor) - before, bounty);
+        assertEq(sno.balanceOf(auditor) - before, bounties - bounties / 2, "the finder's half");
+        assertEq(sno.balanceOf(others), bounties / 2, "the auditors' half");
         assertEq(sno.balanceOf(stranger), harm);
-        assertEq(supply - _supply(), amount - bounty - harm);
-        assertGe((amount - bounty - harm) * 5, amount, "a fifth at least is burned");
+        assertEq(supply - _supply(), burned);
+        assertGe(burned * 5, amount, "a fifth at least is burned");
         assertEq(_staked(account).bonded, 10 ether - amount);
         assertEq(_staked(account).locked, 10 ether - amount);
     }
@@ -199,7 +202,7 @@ contract StakingTest is ProtocolTest {
         vm.prank(account);
         staking.requestUnstake(WORKER, 8 ether);
         skip(21 days);
-        _slash(7 ether, auditor, stranger);
+        _slash(7 ether, auditor, others, stranger);
         assertEq(_staked(account).bonded, 0);
         assertEq(_staked(account).unbonding, 3 ether);
         assertEq(_staked(account).locked, 0);
@@ -209,7 +212,7 @@ contract StakingTest is ProtocolTest {
         _stake(account, WORKER, 10 ether);
         _lock(10 ether);
         uint256 supply = _supply();
-        _slash(10 ether, address(0), address(0));
+        _slash(10 ether, address(0), address(0), address(0));
         assertEq(supply - _supply(), 10 ether);
     }
 
@@ -217,7 +220,7 @@ contract StakingTest is ProtocolTest {
         _stake(account, WORKER, 10 ether);
         _lock(2 ether);
         vm.expectRevert(stdError.arithmeticError);
-        _slash(3 ether, auditor, stranger);
+        _slash(3 ether, auditor, others, stranger);
     }
 
     /// @dev Setters open to anyone; one trusted role that slashes: there is none.
@@ -229,7 +232,7 @@ contract StakingTest is ProtocolTest {
         vm.expectRevert(abi.encodeWithSelector(IStaking.Unauthorized.selector, caller));
         staking.unlock(account, 1);
         vm.expectRevert(abi.encodeWithSelector(IStaking.Unauthorized.selector, caller));
-        staking.slash(account, 1, caller, caller);
+        staking.slash(account, 1, caller, caller, caller);
         vm.stopPrank();
     }
 
@@ -254,9 +257,9 @@ contract StakingTest is ProtocolTest {
         staking.lock(account, amount);
     }
 
-    function _slash(uint256 amount, address challenger, address harmed) private {
+    function _slash(uint256 amount, address challenger, address auditors, address harmed) private {
         vm.prank(address(disputes));
-        staking.slash(account, amount, challenger, harmed);
+        staking.slash(account, amount, challenger, auditors, harmed);
     }
 
     function _permitDigest(address owner, uint256 value, uint256 deadline) private view returns (bytes32) {

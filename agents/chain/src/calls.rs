@@ -168,6 +168,14 @@ fn audit(d: &Deployment, step: &AuditMove) -> Result<Action, Error> {
             let (signature, salt) = (signature.clone(), *salt);
             plain(d.audits, &Audits::revealConfirmedCall { audited, statement, signature, salt })
         }
+        AuditMove::RevealUnpaid { claim, answer, salt } => {
+            let (claim, answer) = (recode(claim)?, recode(answer)?);
+            plain(d.audits, &Audits::revealUnpaidCall { claim, answer, salt: *salt })
+        }
+        AuditMove::Forfeit { claim } => plain(d.audits, &Audits::forfeitCall { claim: recode(claim)? }),
+        AuditMove::PayShare { claim, auditor } => {
+            plain(d.audits, &Audits::payShareCall { claim: recode(claim)?, auditor: *auditor })
+        }
         AuditMove::Accuse { audited, auditor, statement, signature } => {
             let (audited, statement) = (recode(audited)?, recode(statement)?);
             let signature = signature.clone();

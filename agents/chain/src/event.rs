@@ -136,6 +136,9 @@ fn audits(event: Audits) -> Result<Option<Event>, NotOurs> {
             accuser: e.accuser,
             amount: e.amount,
         },
+        Audits::AuditorShared(e) => {
+            Event::AuditorShared { claim: e.claimId.into(), auditor: e.auditor, job: JobId(e.job), amount: e.amount }
+        }
         Audits::AuditSealed(_) => return Ok(None),
     }))
 }
@@ -176,9 +179,14 @@ fn staking(event: Staking) -> Result<Option<Event>, NotOurs> {
             release_at: e.releaseAt.to(),
         },
         Staking::Withdrawn(e) => Event::StakeWithdrawn { account: e.account, role: role(e.role)?, amount: e.amount },
-        Staking::Slashed(e) => {
-            Event::Slashed { account: e.account, amount: e.amount, bounty: e.bounty, harm: e.harm, burned: e.burned }
-        }
+        Staking::Slashed(e) => Event::Slashed {
+            account: e.account,
+            amount: e.amount,
+            bounty: e.bounty,
+            shared: e.shared,
+            harm: e.harm,
+            burned: e.burned,
+        },
         Staking::Locked(_) | Staking::Unlocked(_) | Staking::Penalised(_) | Staking::ValidatorsChanged(_) => {
             return Ok(None);
         }

@@ -26,6 +26,10 @@ pub fn advice(error: &anyhow::Error) -> Option<&'static str> {
             "`tensorlink balance` shows what is bonded and what jobs lock; stake more, or ask for less"
         }
         "ZeroAmount" => "name an amount above 0",
+        "AnswersSealed" => {
+            "start the validator with its data folder: it shows what it has sealed; an answer that is lost is given up \
+             by `tensorlink forfeit`"
+        }
         "StillUnbonding" => "wait until the time in the message, then withdraw",
         "NothingToWithdraw" | "NothingToCollect" => "`tensorlink balance` shows what there is",
         "NotUser" => "use the key that posted the job",

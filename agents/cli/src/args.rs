@@ -129,6 +129,9 @@ pub enum Command {
     },
     /// Audit one claim now, and convict its worker if it is wrong.
     Challenge(ChallengeArgs),
+    /// Give up an answer of this validator that is sealed on chain and lost, at the price of a wrong one. Whoever has
+    /// sealed an answer cannot unstake before.
+    Forfeit(crate::commands::forfeit::ForfeitArgs),
     /// Make a worker show on chain data that it gives to nobody, or lose its stake. Takes the bond of a challenge,
     /// which goes to a worker that shows it.
     Demand(DemandArgs),

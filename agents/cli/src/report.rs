@@ -31,10 +31,12 @@ pub struct Conviction {
     pub transaction: B256,
     /// Gas that it used, once looked up.
     pub gas: Option<u64>,
-    /// SNO taken from the worker's stake: bounty, harm and burned together.
+    /// SNO taken from the worker's stake: bounty, share of auditors, harm and burned together.
     pub slashed: Wei,
-    /// SNO to the auditor.
+    /// SNO to the auditor that found it.
     pub bounty: Wei,
+    /// SNO to auditors that had sealed answers about the lane.
+    pub shared: Wei,
     /// SNO to the job's user.
     pub harm: Wei,
     /// SNO destroyed.
@@ -166,6 +168,7 @@ impl Report {
                     gas: None,
                     slashed: Wei::default(),
                     bounty: Wei::default(),
+                    shared: Wei::default(),
                     harm: Wei::default(),
                     burned: Wei::default(),
                 });
@@ -202,8 +205,9 @@ impl Report {
         self.convictions.retain(|conviction| convicted(conviction.transaction));
         for conviction in &mut self.convictions {
             for at in events.iter().filter(|at| at.transaction == conviction.transaction) {
-                if let Event::Slashed { amount, bounty, harm, burned, .. } = &at.event {
+                if let Event::Slashed { amount, bounty, shared, harm, burned, .. } = &at.event {
                     (conviction.slashed, conviction.bounty) = (Wei(*amount), Wei(*bounty));
+                    conviction.shared = Wei(*shared);
                     (conviction.harm, conviction.burned) = (Wei(*harm), Wei(*burned));
                 }
             }
@@ -222,8 +226,8 @@ impl Conviction {
                 self.fault, self.step, self.operator, self.element, self.claimed, self.recomputed
             ),
             format!(
-                "slashed      {} SNO: {} to the auditor, {} to the user, {} burned",
-                self.slashed, self.bounty, self.harm, self.burned
+                "slashed      {} SNO: {} to the auditor, {} to auditors that had sealed, {} to the user, {} burned",
+                self.slashed, self.bounty, self.shared, self.harm, self.burned
             ),
         ]
         .join("\n")

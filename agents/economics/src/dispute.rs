@@ -45,9 +45,10 @@ pub fn spammer_loss(rules: &Rules) -> f64 {
     rules.bond()
 }
 
-/// Least stake of a lane, SNO, whose bounty pays for the gas of a conviction by signed answers, and of a whole game.
+/// Least stake of a lane, SNO, whose bounty, the finder's half, pays for the gas of a conviction by signed answers, and
+/// of a whole game.
 pub fn stake_that_pays_gas(rules: &Rules, market: &Market) -> (f64, f64) {
-    (market.gas(CONVICTION_GAS) / rules.bounty(), market.gas(WON_GAME_GAS) / rules.bounty())
+    (market.gas(CONVICTION_GAS) / rules.finders(), market.gas(WON_GAME_GAS) / rules.finders())
 }
 
 /// Pay that waits for the longest window, SNO: what spam can hold back at most.

@@ -2,8 +2,8 @@
 //!
 //! The validator has a quarter of the window to convict the worker, at the worst by a challenge with its bond; if it is
 //! away, it is penalised and the worker gets the bounty. What the worker risks is its stake, which in a job of its own
-//! it convicts itself for, at the price of the burned share. The penalty is no more than the stake: were it more, small
-//! stakes would be worth risking.
+//! it convicts itself for, at the price of the burned share: that the framed have a share of the bounty is not counted.
+//! The penalty is no more than the stake: were it more, small stakes would be worth risking.
 //!
 //! Over many claims of one lane the stake is lost once, with the first that is defended, which voids all later ones. So
 //! the gambles before it are the same gamble, repeated. That does not hold if validators are away together: then one
@@ -37,7 +37,7 @@ pub fn least_stake(rules: &Rules, away: f64) -> f64 {
 }
 
 /// What an honest validator has left that convicts who framed it by a whole game, all its gas counted as
-/// the validator's.
+/// the validator's; at the worst, where the worker convicts itself in the end. Having sealed, it has its share then.
 pub fn framed_validator(rules: &Rules, market: &Market, stake: f64) -> f64 {
-    rules.bounty() * stake - market.gas(WON_GAME_GAS)
+    rules.auditors() * stake - market.gas(WON_GAME_GAS)
 }

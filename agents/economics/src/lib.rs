@@ -14,6 +14,7 @@
 //! | [`beacon`] | a cheater that proposes blocks, and draws again |
 //! | [`framing`] | a worker that accuses an honest validator |
 //! | [`slash`] | where a stake goes; convicting oneself |
+//! | [`finding`] | what a finder has, and its cheater, that convicts itself first |
 //! | [`dispute`] | bonds, spam, friendly challengers |
 //! | [`draw`], [`simulate`] | a counter-based generator, and the same stories told by it |
 //! | [`table`], [`report`] | all of it as text |
@@ -32,7 +33,7 @@
 //!     saving: 1.0, // what it leaves out is all that an interval costs
 //!     lag: 0,
 //!     stake: rules.min_stake(),
-//!     recaptured: rules.bounty(), // it convicts itself once it is found
+//!     recaptured: rules.bounty(), // at the worst: it convicts itself once it is found
 //!     caught: crowd.caught(rules.audits_per_claim()),
 //! };
 //! assert!(run.gain() < 0.0);
@@ -62,6 +63,7 @@ pub mod copying;
 pub mod deployed;
 pub mod dispute;
 pub mod draw;
+pub mod finding;
 pub mod framing;
 pub mod lottery;
 pub mod market;

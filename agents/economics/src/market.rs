@@ -14,7 +14,7 @@ pub const WON_GAME_GAS: u32 = 1_200_000 + CONVICTION_GAS;
 /// Gas of committing a claim where none was.
 pub const CLAIM_GAS: u32 = 62_000;
 /// Gas of an audit, of an interval or a receipt: commitment, reveal, and a share of recording the beacon.
-pub const AUDIT_GAS: u32 = 240_000;
+pub const AUDIT_GAS: u32 = 280_000;
 /// Gas of an accusation and of its penalty.
 pub const ACCUSATION_GAS: u32 = 230_000;
 

@@ -9,7 +9,8 @@ const MAX_ASKS: u32 = 32;
 /// Rules of a network. Basis points are 1/10,000.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rules {
-    /// Share of a slashed stake for whom the convicting statement names, basis points.
+    /// Share of a slashed stake for finders, basis points: one half for whom the convicting statement names, the other
+    /// for auditors that had sealed answers about the lane (P-45).
     pub bounty_bps: u32,
     /// Share of a slashed stake for the user, basis points. What bounty and harm leave is burned.
     pub harm_bps: u32,
@@ -69,12 +70,24 @@ impl Rules {
         share(self.bounty_bps)
     }
 
+    /// Half of the bounty, for whom the convicting statement names, share of the stake.
+    pub fn finders(&self) -> f64 {
+        self.bounty() / 2.0
+    }
+
+    /// The other half, for the auditors that had sealed answers about the lane; burned if there are none. Share of
+    /// the stake.
+    pub fn auditors(&self) -> f64 {
+        self.bounty() / 2.0
+    }
+
     /// Harm, share of the stake.
     pub fn harm(&self) -> f64 {
         share(self.harm_bps)
     }
 
-    /// Burned, share of the stake: what bounty and harm leave.
+    /// Burned, share of the stake: what bounty and harm leave. Where nobody shares the auditors' half, that comes
+    /// on top.
     pub fn burn(&self) -> f64 {
         share(WHOLE_BPS.saturating_sub(self.bounty_bps).saturating_sub(self.harm_bps))
     }

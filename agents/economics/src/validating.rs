@@ -117,7 +117,7 @@ pub fn feigned_for_checkers(rules: &Rules, market: &Market) -> f64 {
 
 /// Share of claims that are wrong from which on it pays to audit undrawn, for the bounty alone.
 pub fn wrong_for_volunteers(rules: &Rules, market: &Market) -> f64 {
-    let bounty = rules.bounty() * rules.stake_at(market.price);
+    let bounty = rules.finders() * rules.stake_at(market.price);
     market.audit_work() / (bounty - market.gas(CONVICTION_GAS))
 }
 

@@ -208,6 +208,7 @@ mod tests {
             account: OTHER,
             amount: U256::from(10),
             bounty: part,
+            shared: part,
             harm: part,
             burned: part,
         });
@@ -225,7 +226,7 @@ mod tests {
         assert!(roster.allows(OTHER, Protocol::Rpc) && roster.staked_workers() == [OTHER]);
         assert_eq!([OTHER, USER].map(|peer| roster.has_stake(peer)), [Some(true), Some(false)]);
         let part = U256::ZERO;
-        roster.apply(&Event::Slashed { account: OTHER, amount, bounty: part, harm: part, burned: part });
+        roster.apply(&Event::Slashed { account: OTHER, amount, bounty: part, shared: part, harm: part, burned: part });
         assert!(!roster.allows(OTHER, Protocol::Rpc) && roster.staked_workers().is_empty());
         assert_eq!(roster.has_stake(OTHER), Some(false));
         assert!(roster.allows(OTHER, Protocol::Block), "content is public");

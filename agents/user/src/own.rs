@@ -70,6 +70,7 @@ mod tests {
             account,
             amount: U256::ZERO,
             bounty: U256::ZERO,
+            shared: U256::ZERO,
             harm: U256::ZERO,
             burned: U256::ZERO,
         };

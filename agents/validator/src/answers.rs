@@ -1,5 +1,7 @@
 //! Answers for claims that the chain drew us for: sealed in the first quarter of the challenge window, revealed in the
-//! second. They are on disk before they are sealed, so that whatever happens in between, what was sealed is revealed.
+//! second. They are on disk before they are sealed, so that whatever happens in between, what was sealed is revealed:
+//! later and for nothing, if need be. Who has sealed an answer about a lane that is convicted has a share of its
+//! bounty.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,7 +20,7 @@ use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_proof::fraud::{ElementProof, Signed};
 use tensorlink_proof::sortition::{Quarters, answer_of, period_after, sealed_answer};
 use tensorlink_types::abi::{AuditAnswer, AuditedClaim};
-use tensorlink_types::{Address, B256, Bytes, ClaimId};
+use tensorlink_types::{Address, B256, Bytes, ClaimId, Lane};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -41,7 +43,7 @@ pub enum Step {
     Computed,
     /// It is sealed on chain.
     Sealed,
-    /// It is revealed, or too late for it.
+    /// It is revealed, or was never sealed.
     Over,
 }
 
@@ -77,6 +79,8 @@ pub struct Answers {
     recording: Mutex<HashSet<u64>>,
     /// What workers have signed to accuse auditors, as the chain told it.
     accusations: Mutex<HashMap<ClaimId, Signed>>,
+    /// Answers about lanes that are convicted, whose share is still to be asked for.
+    sharing: Mutex<HashSet<ClaimId>>,
     /// The latest answers of anybody, as the chain told them.
     revealed: Mutex<VecDeque<(ClaimId, Address, AuditAnswer)>>,
 }
@@ -96,6 +100,7 @@ impl Answers {
             ready: Notify::new(),
             recording: Mutex::default(),
             accusations: Mutex::default(),
+            sharing: Mutex::default(),
             revealed: Mutex::default(),
         })
     }
@@ -131,6 +136,23 @@ impl Answers {
     /// An auditor is accused by what a claim's worker signed.
     pub(crate) fn accused(&self, claim: ClaimId, signed: Signed) {
         self.accusations.lock().unwrap_or_else(PoisonError::into_inner).insert(claim, signed);
+    }
+
+    /// A lane is convicted: what we have sealed about it brings a share.
+    pub(crate) fn convicted(&self, lane: Lane) {
+        let about: Vec<ClaimId> =
+            self.given().iter().filter(|given| given.audited.claim.lane() == lane).map(|given| given.id).collect();
+        self.sharing().extend(about);
+        self.ready.notify_one();
+    }
+
+    fn sharing(&self) -> MutexGuard<'_, HashSet<ClaimId>> {
+        self.sharing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What there is to do about an answer.
+    fn is_open(&self, given: &Given) -> bool {
+        given.step != Step::Over || self.sharing().contains(&given.id)
     }
 
     /// An auditor has revealed its answer.
@@ -236,12 +258,12 @@ where
         Ok(())
     }
 
-    /// Seals and reveals what was computed, each in its time, until `shutdown`.
+    /// Seals and reveals what was computed, each in its time, and asks for shares, until `shutdown`.
     pub(crate) async fn give_answers(&self, shutdown: CancellationToken) {
         let giving = async {
             loop {
-                let open: Vec<Given> =
-                    self.answers.given().iter().filter(|given| given.step != Step::Over).cloned().collect();
+                let mut open = self.answers.all();
+                open.retain(|given| self.answers.is_open(given));
                 if !open.is_empty() {
                     match self.ports.chain.head().await {
                         // Side by side: a worker that keeps us waiting for its word keeps nobody else.
@@ -265,7 +287,8 @@ where
         let done = match given.step {
             Step::Computed => self.seal(given, now).await,
             Step::Sealed if now >= self.answers.quarters_of(given).end(1) => self.reveal(given, now).await,
-            Step::Sealed | Step::Over => Ok(()),
+            Step::Sealed => Ok(()),
+            Step::Over => self.ask_for_share(given).await,
         };
         if let Err(error) = done {
             tracing::warn!(claim = %given.id, %error, "an answer is not on chain yet");
@@ -301,25 +324,54 @@ where
 
     async fn reveal(&self, given: &Given, now: u64) -> Result<(), AuditError> {
         let (lane, interval) = (given.audited.claim.lane(), given.audited.claim.interval);
+        let is_late = now >= self.answers.quarters_of(given).end(2);
         let step = match self.revealing(given).await? {
             Some(step) => step,
-            None if now < self.answers.quarters_of(given).end(2) => return Ok(()),
+            None if !is_late => return Ok(()),
             None => {
                 tracing::warn!(%lane, interval, "the worker's statement does not confirm an answer: it is not paid");
-                return Ok(self.answers.reaches(given.id, Step::Over)?);
+                return self.reveal_unpaid(given).await;
             }
         };
         match self.transact(Call::Audit(Box::new(step))).await {
             Ok(gas) => tracing::info!(%lane, interval, gas, "an answer is revealed"),
             Err(ChainError::Reverted { name, .. }) if name == AGAIN => {}
             // The chain's clock decides, and may be behind ours.
-            Err(ChainError::Reverted { .. }) if now < self.answers.quarters_of(given).end(2) => return Ok(()),
+            Err(ChainError::Reverted { .. }) if !is_late => return Ok(()),
             Err(error @ ChainError::Reverted { .. }) => {
                 tracing::error!(%lane, interval, %error, "an answer was not revealed in time: it is not paid");
+                return self.reveal_unpaid(given).await;
             }
             Err(error) => return Err(error.into()),
         }
         Ok(self.answers.reaches(given.id, Step::Over)?)
+    }
+
+    /// Shows an answer that nobody pays for: whoever has sealed one and not shown it cannot unstake (P-46), and shares
+    /// no bounty (P-45).
+    async fn reveal_unpaid(&self, given: &Given) -> Result<(), AuditError> {
+        let (claim, answer) = (given.audited.claim.clone(), given.answer.clone());
+        let salt = salt(&self.ports.identity, given.id)?;
+        match self.transact(Call::Audit(Box::new(AuditMove::RevealUnpaid { claim, answer, salt }))).await {
+            Ok(gas) => tracing::info!(claim = %given.id, gas, "an answer is revealed for nothing"),
+            Err(ChainError::Reverted { name, .. }) if name == AGAIN => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(self.answers.reaches(given.id, Step::Over)?)
+    }
+
+    /// Once: what the contract refuses now it refuses later, unless the lane is convicted anew.
+    async fn ask_for_share(&self, given: &Given) -> Result<(), AuditError> {
+        let (claim, auditor) = (given.audited.claim.clone(), self.ports.identity.address());
+        match self.transact(Call::Audit(Box::new(AuditMove::PayShare { claim, auditor }))).await {
+            Ok(gas) => tracing::info!(claim = %given.id, gas, "asked for a share of a convicted lane's bounty"),
+            Err(error @ ChainError::Reverted { .. }) => {
+                tracing::debug!(claim = %given.id, %error, "no share of a convicted lane's bounty");
+            }
+            Err(error) => return Err(error.into()),
+        }
+        self.answers.sharing().remove(&given.id);
+        Ok(())
     }
 
     /// What reveals an answer; that about a receipt, with its worker's word, if that can be had.

@@ -195,6 +195,10 @@ where
                 let standing = Standing::Committed { at: 0 };
                 tasks.push(Task::Challenged(Target { id, claim, standing, manifest, listed: None }));
             }
+            Event::Convicted { lane, .. } => self.auditor.answers.convicted(lane),
+            Event::AuditorShared { auditor, job, amount, .. } if auditor == self.auditor.ports.identity.address() => {
+                tracing::info!(%job, wei = %amount, "a share of a convicted lane's bounty is paid");
+            }
             Event::AuditRevealed { claim, auditor, answer, .. } => {
                 self.auditor.answers.revealed(claim, auditor, answer);
             }

@@ -63,6 +63,8 @@ contract Economy is ClaimMoves {
             assertEq(uint8(_stateOfJob(job)), uint8(IJobs.State.Settled));
         }
         _penaliseAll();
+        _showAll();
+        _payAllShares();
         for (uint256 i = 0; i < 7; ++i) {
             collect(i, true);
             collect(i, false);

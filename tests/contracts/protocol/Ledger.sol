@@ -32,15 +32,20 @@ abstract contract Ledger is ChallengeFeed {
         dueTo[to][token] += amount;
     }
 
-    /// @dev P-6: the shares of a conviction. `harmBps` are the user's, `bountyBps` the auditor's; the rest is nobody's
-    /// any more.
-    function _slashed(address liar) internal returns (uint256 burned) {
-        uint256 bounty = STAKE * parameters.bountyBps / 10_000;
+    /// @dev P-6: the shares of a conviction. `harmBps` are the user's, half of `bountyBps` the auditor's; `shared` is
+    /// set aside for the lane's auditors (P-45); the rest is nobody's any more.
+    function _slashed(address liar, uint256 shared) internal returns (uint256 burned) {
+        uint256 bounty = _bounty() - _bounty() / 2;
         uint256 harm = STAKE * parameters.harmBps / 10_000;
-        burned = STAKE - bounty - harm;
+        burned = STAKE - bounty - shared - harm;
+        dueTo[liar][address(sno)] -= shared;
         _paid(liar, auditor, address(sno), bounty);
         _paid(liar, user, address(sno), harm);
         dueTo[liar][address(sno)] -= burned;
+    }
+
+    function _bounty() internal view returns (uint256) {
+        return STAKE * parameters.bountyBps / 10_000;
     }
 
     /// @dev What an auditor pays, as much of it as it has: `bountyBps` are its accuser's; the rest is nobody's

@@ -9,6 +9,14 @@ import {IStaking} from "../../../contracts/interfaces/IStaking.sol";
 import {Parameters} from "../../../contracts/types/Parameters.sol";
 import {Test} from "forge-std/Test.sol";
 
+/// @dev In the place of `Audits`.
+contract NothingSealed {
+    /// @dev No answer.
+    function sealedBy(address) external pure returns (uint256) {
+        return 0;
+    }
+}
+
 /// @notice A slash splits what it takes to the wei, out of every state a worker's stake can be in (P-1, P-6, P-7), and
 /// what unbonds stays for its whole delay (P-9). So does a penalty of a validator's collateral.
 contract StakingSymbolic is Test {
@@ -16,13 +24,14 @@ contract StakingSymbolic is Test {
     IStaking.Role private constant VALIDATOR = IStaking.Role.Validator;
     address private constant JOBS = address(0x10b5);
     address private constant DISPUTES = address(0xd15b);
-    address private constant AUDITS = address(0xa0d1);
     address private constant CHALLENGER = address(0xc0);
+    address private constant AUDITORS = address(0xa0);
     address private constant HARMED = address(0x4a);
     uint40 private constant DELAY = 21 days;
     uint256 private constant SUPPLY = 1_000_000 ether;
 
     SNO private sno;
+    address private audits;
 
     struct Stake {
         uint128 bonded;
@@ -34,6 +43,7 @@ contract StakingSymbolic is Test {
         address[] memory genesis = new address[](1);
         genesis[0] = address(this);
         sno = new SNO(genesis);
+        audits = address(new NothingSealed());
     }
 
     function _staking(uint16 bountyBps, uint16 harmBps) private returns (Staking staking) {
@@ -41,7 +51,7 @@ contract StakingSymbolic is Test {
             IERC20(address(sno)),
             JOBS,
             DISPUTES,
-            AUDITS,
+            audits,
             Parameters({
                 unbondingDelay: DELAY,
                 validatorCollateral: 1,
@@ -79,7 +89,7 @@ contract StakingSymbolic is Test {
         Staking staking = _staking(5000, 3000);
         _stake(staking, s);
         vm.assume(amount <= s.locked);
-        assert(_slash(staking, amount, address(0), address(0)));
+        assert(_slash(staking, amount, address(0), address(0), address(0)));
         unchecked {
             uint256 whole = uint256(s.bonded) + s.unbonding;
             IStaking.Account memory left = staking.accountOf(address(this), WORKER);
@@ -95,7 +105,7 @@ contract StakingSymbolic is Test {
         Staking staking = _staking(5000, 3000);
         _stake(staking, s);
         vm.assume(amount <= s.locked && amount > 0);
-        assert(_slash(staking, amount, address(0), address(0)));
+        assert(_slash(staking, amount, address(0), address(0), address(0)));
         vm.prank(sender);
         assert(staking.burn() == amount);
         unchecked {
@@ -118,31 +128,35 @@ contract StakingSymbolic is Test {
 
     /// @notice Bounty, compensation and what is burned are the whole slash; the share of nobody is burned.
     /// @dev Under the shares that leave least to burn; other shares are tested, not proven.
-    function check_slashSplitsToTheWei(uint128 amount, bool hasChallenger, bool hasHarmed) public {
-        _slashSplits(9998, 1, amount, hasChallenger, hasHarmed);
+    function check_slashSplitsToTheWei(uint128 amount, bool hasChallenger, bool hasAuditors, bool hasHarmed) public {
+        _slashSplits(9998, 1, amount, [hasChallenger, hasAuditors, hasHarmed]);
     }
 
-    function _slashSplits(uint16 bountyBps, uint16 harmBps, uint128 amount, bool hasChallenger, bool hasHarmed)
-        private
-    {
+    /// @dev `has`: a challenger, auditors, somebody who is harmed.
+    function _slashSplits(uint16 bountyBps, uint16 harmBps, uint128 amount, bool[3] memory has) private {
         Staking staking = _staking(bountyBps, harmBps);
         _stake(staking, Stake({bonded: amount, unbonding: 0, locked: amount}));
-        assert(_slash(staking, amount, hasChallenger ? CHALLENGER : address(0), hasHarmed ? HARMED : address(0)));
+        address challenger = has[0] ? CHALLENGER : address(0);
+        address auditors = has[1] ? AUDITORS : address(0);
+        assert(_slash(staking, amount, challenger, auditors, has[2] ? HARMED : address(0)));
         unchecked {
-            uint256 bounty = hasChallenger ? uint256(amount) * bountyBps / 10_000 : 0;
-            uint256 harm = hasHarmed ? uint256(amount) * harmBps / 10_000 : 0;
+            uint256 bounty = uint256(amount) * bountyBps / 10_000;
+            uint256 shared = has[1] ? bounty / 2 : 0;
+            bounty = has[0] ? bounty - bounty / 2 : 0;
+            uint256 harm = has[2] ? uint256(amount) * harmBps / 10_000 : 0;
             assert(sno.balanceOf(CHALLENGER) == bounty && sno.balanceOf(HARMED) == harm);
-            uint256 rest = amount - bounty - harm;
+            assert(sno.balanceOf(AUDITORS) == shared);
+            uint256 rest = amount - bounty - shared - harm;
             assert(staking.toBurn() == rest && sno.balanceOf(address(staking)) == rest);
         }
     }
 
-    function testFuzz_slashSplitsToTheWei(uint128 amount, bool hasChallenger, bool hasHarmed) public {
+    function testFuzz_slashSplitsToTheWei(uint128 amount, bool hasChallenger, bool hasAuditors, bool hasHarmed) public {
         amount = uint128(bound(amount, 1, SUPPLY / 2));
         uint256 state = vm.snapshotState();
-        check_slashSplitsToTheWei(amount, hasChallenger, hasHarmed);
+        check_slashSplitsToTheWei(amount, hasChallenger, hasAuditors, hasHarmed);
         vm.revertToState(state);
-        _slashSplits(5000, 3000, amount, hasChallenger, hasHarmed);
+        _slashSplits(5000, 3000, amount, [hasChallenger, hasAuditors, hasHarmed]);
     }
 
     /// @notice Whatever shares a deployment may have, together they are no more than the slash.
@@ -160,9 +174,13 @@ contract StakingSymbolic is Test {
         check_sharesAreWithinTheSlash(amount, bountyBps, harmBps % (10_000 - bountyBps));
     }
 
-    function _slash(Staking staking, uint256 amount, address challenger, address harmed) private returns (bool done) {
+    function _slash(Staking staking, uint256 amount, address challenger, address auditors, address harmed)
+        private
+        returns (bool done)
+    {
         vm.prank(DISPUTES);
-        (done,) = address(staking).call(abi.encodeCall(IStaking.slash, (address(this), amount, challenger, harmed)));
+        (done,) = address(staking)
+            .call(abi.encodeCall(IStaking.slash, (address(this), amount, challenger, auditors, harmed)));
     }
 
     function _inBounds(Stake memory s, uint128 amount) private pure returns (uint128) {
@@ -179,7 +197,7 @@ contract StakingSymbolic is Test {
         vm.assume(sender != DISPUTES || amount > s.locked);
         vm.prank(sender);
         (bool done,) =
-            address(staking).call(abi.encodeCall(IStaking.slash, (address(this), amount, CHALLENGER, HARMED)));
+            address(staking).call(abi.encodeCall(IStaking.slash, (address(this), amount, CHALLENGER, AUDITORS, HARMED)));
         assert(!done);
     }
 
@@ -192,7 +210,7 @@ contract StakingSymbolic is Test {
     function check_penaliseTakesWhatIsThere(uint128 bonded, uint128 unbonding, uint128 amount) public {
         Staking staking = _staking(5000, 3000);
         _collateral(staking, bonded, unbonding);
-        vm.prank(AUDITS);
+        vm.prank(audits);
         uint256 taken = staking.penalise(address(this), amount, address(0));
         unchecked {
             uint256 whole = uint256(bonded) + unbonding;
@@ -219,7 +237,7 @@ contract StakingSymbolic is Test {
     function _penaliseSplits(uint16 bountyBps, uint128 amount, bool hasAccuser) private {
         Staking staking = _staking(bountyBps, 1);
         _collateral(staking, amount, 0);
-        vm.prank(AUDITS);
+        vm.prank(audits);
         uint256 taken = staking.penalise(address(this), amount, hasAccuser ? CHALLENGER : address(0));
         unchecked {
             uint256 bounty = hasAccuser ? uint256(amount) * bountyBps / 10_000 : 0;
@@ -249,7 +267,7 @@ contract StakingSymbolic is Test {
     function check_penaliseRefuses(uint128 bonded, uint128 unbonding, address sender, uint256 amount) public {
         Staking staking = _staking(5000, 3000);
         _collateral(staking, bonded, unbonding);
-        vm.assume(sender != AUDITS);
+        vm.assume(sender != audits);
         vm.prank(sender);
         (bool done,) = address(staking).call(abi.encodeCall(IStaking.penalise, (address(this), amount, CHALLENGER)));
         assert(!done);

@@ -11,7 +11,7 @@ use tensorlink_proof::challenge::Stuck;
 const GAMES: u64 = 10_000;
 
 fn won(outcome: &Outcome, game: u64) {
-    assert_eq!(outcome.challenger, i128::from(STAKE / 2), "game {game}: bounty and bond, {outcome:?}");
+    assert_eq!(outcome.challenger, i128::from(STAKE / 4), "game {game}: bounty and bond, {outcome:?}");
     assert_eq!(outcome.worker, 0, "game {game}");
 }
 

@@ -220,7 +220,7 @@ pub(super) fn manifest(events: &[EventAt], of: JobId) -> Result<Cid> {
     found.with_context(|| format!("there is no confirmed job {of} with a manifest"))
 }
 
-fn read(path: &Path) -> Result<Receipts> {
+pub(super) fn read(path: &Path) -> Result<Receipts> {
     let size = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?.len();
     ensure!(size <= MAX_RECEIPTS, "{} is no file of receipts: it has {size} bytes", path.display());
     let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;

@@ -5,6 +5,7 @@ pub mod challenge;
 pub mod check;
 pub mod demand;
 pub mod dispute;
+pub mod forfeit;
 pub mod hiring;
 pub mod job;
 pub mod key;
@@ -48,6 +49,7 @@ pub async fn run(cli: Cli, shutdown: CancellationToken) -> Result<()> {
         Command::Withdraw(args) => account::withdraw(&config, &args, &shutdown).await,
         Command::Balance { account } => account::balance(&config, account.as_deref(), &shutdown).await,
         Command::Challenge(args) => challenge::run(&config, &args, shutdown).await,
+        Command::Forfeit(args) => forfeit::run(&config, &args, &shutdown).await,
         Command::Demand(args) => demand::run(&config, &args, shutdown).await,
         Command::Dispute(command) => dispute::run(&config, command, &shutdown).await,
         Command::Model(command) => model::run(&config, command, shutdown).await,

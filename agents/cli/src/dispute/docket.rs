@@ -145,11 +145,16 @@ impl Docket {
                 });
             }
             // A conviction's stake is taken in its transaction, before another conviction in it.
-            Event::Slashed { amount, bounty, harm, burned, .. } => {
+            Event::Slashed { amount, bounty, shared, harm, burned, .. } => {
                 let last = self.convictions.last_mut().filter(|last| last.sent.transaction == at.transaction);
                 if let Some(conviction) = last {
-                    let (amount, bounty, harm, burned) = (Wei(*amount), Wei(*bounty), Wei(*harm), Wei(*burned));
-                    conviction.slash = Some(Slash { amount, bounty, harm, burned });
+                    conviction.slash = Some(Slash {
+                        amount: Wei(*amount),
+                        bounty: Wei(*bounty),
+                        shared: Wei(*shared),
+                        harm: Wei(*harm),
+                        burned: Wei(*burned),
+                    });
                 }
             }
             _ => self.aside.apply(at),

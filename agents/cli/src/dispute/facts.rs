@@ -293,8 +293,10 @@ pub struct Conviction {
 pub struct Slash {
     /// All of it.
     pub amount: Wei,
-    /// To the auditor.
+    /// To the auditor that found it.
     pub bounty: Wei,
+    /// To auditors that had sealed answers about the lane.
+    pub shared: Wei,
     /// To the job's user.
     pub harm: Wei,
     /// To nobody.

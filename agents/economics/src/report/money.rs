@@ -1,10 +1,13 @@
 //! Convicting oneself, bonds, spam, shields, framing.
 
+use super::VALIDATORS;
 use super::cheating::hardest;
 use crate::dispute::{
     Slot, least_bond, pay_in_window, spammed_worker, spammer_loss, stake_that_pays_gas, worst_deposit,
 };
+use crate::finding::Find;
 use crate::framing::{framed_validator, highest_absence, least_stake};
+use crate::lottery::Crowd;
 use crate::market::Market;
 use crate::rules::Rules;
 use crate::slash::Disguise;
@@ -13,10 +16,11 @@ use crate::table::{Table, number, percent};
 /// Wei of one SNO.
 const WEI: u128 = 1_000_000_000_000_000_000;
 
-/// The five of them.
+/// All of them.
 pub fn tables(rules: &Rules, market: &Market) -> String {
     [
         convicting_oneself(rules, market),
+        finding(rules, market),
         bonds(rules, market),
         spam(rules, market),
         shields(rules),
@@ -41,12 +45,29 @@ fn convicting_oneself(rules: &Rules, market: &Market) -> Table {
     for disguise in Disguise::ALL {
         let name = match disguise {
             Disguise::Caught => "somebody else; a stranger",
-            Disguise::Auditor => "itself; a stranger",
-            Disguise::AuditorAndUser => "itself; itself",
+            Disguise::Finder => "itself; a stranger",
+            Disguise::FinderAndAuditors => "itself, all auditors its own; a stranger",
+            Disguise::FinderAndUser => "itself; itself",
+            Disguise::Everybody => "itself, all auditors its own; itself",
         };
         let lost = 1.0 - disguise.recaptured(rules);
         let wei = |stake| disguise.loss(stake, rules).map_or_else(String::new, |loss| loss.to_string());
         table.row([name.to_owned(), percent(lost), number(lost * stake), wei(WEI), wei(1)]);
+    }
+    table
+}
+
+/// The worker is always the first to convict itself, in favour of a friend.
+fn finding(rules: &Rules, market: &Market) -> Table {
+    let mut table = Table::new(
+        "A cheater that is found and convicts itself first, in a stranger's job at the least stake",
+        ["validators of its own", "comes back to it", "each that found it gets, SNO", "looking costs, SNO"],
+    );
+    for colluding in [0.0, 0.1, 0.3, 0.5] {
+        let find = Find { crowd: Crowd::of(VALIDATORS, 0.0, colluding), audits: rules.audits_per_claim() };
+        let got = find.found(rules) * rules.stake_at(market.price);
+        let back = percent(find.recaptured(rules));
+        table.row([percent(colluding), back, number(got), number(market.audit_cost())]);
     }
     table
 }
@@ -69,7 +90,7 @@ fn spam(rules: &Rules, market: &Market) -> Table {
     let mut table = Table::new("Challenges, SNO", ["what", "SNO"]);
     let held = pay_in_window(rules, market);
     let (signed, game) = stake_that_pays_gas(rules, market);
-    let bounty = rules.bounty() * rules.stake_at(market.price);
+    let bounty = rules.finders() * rules.stake_at(market.price);
     table.row(["without substance: the sender loses at least", &number(spammer_loss(rules))]);
     table.row(["without substance: what the sender asks for costs it at the most", &number(worst_deposit(market))]);
     table.row(["without substance: the honest worker gains at least", &number(spammed_worker(rules, market, held))]);

@@ -113,7 +113,9 @@ pub fn recommendations(rules: &Rules, market: &Market) -> Vec<Recommendation> {
             format!("{} / {} bps", rules.bounty_bps, rules.harm_bps),
             "convicting oneself loses; auditors gain; users are compensated",
             format!(
-                "a loss of {} for a stranger's job, {} for one's own",
+                "a loss of {} for a stranger's job, {} for one's own; of {} and {} where all auditors are one's own",
+                percent(1.0 - rules.finders()),
+                percent(1.0 - rules.finders() - rules.harm()),
                 percent(1.0 - rules.bounty()),
                 percent(rules.burn())
             ),

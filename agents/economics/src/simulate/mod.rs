@@ -2,11 +2,13 @@
 //!
 //! | module | what lives there |
 //! |---|---|
+//! | [`finding`] | a cheater that is found, and convicts itself first |
 //! | [`lane`] | a lane whose worker cheats, with or without a friend that shields it |
 //! | [`watch`] | validators that answer without looking, what is planted against them, who frames them |
 //! | [`proposer`] | a cheater that proposes the last blocks before the beacon's |
 //! | [`purse`] | a job whose budget for audits may run out |
 
+pub mod finding;
 pub mod lane;
 pub mod proposer;
 pub mod purse;

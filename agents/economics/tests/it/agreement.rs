@@ -7,8 +7,10 @@
 use tensorlink_economics::beacon::Bias;
 use tensorlink_economics::budget::{Size, more_than};
 use tensorlink_economics::copying::{Planted, Soil};
+use tensorlink_economics::finding::Find;
 use tensorlink_economics::framing::gain_of_many;
 use tensorlink_economics::receipts::Confirmed;
+use tensorlink_economics::simulate::finding::finding;
 use tensorlink_economics::simulate::lane::Lane;
 use tensorlink_economics::simulate::proposer::Proposer;
 use tensorlink_economics::simulate::purse;
@@ -206,6 +208,22 @@ fn framing_agrees() {
         assert!(found.errors_from(exact(claims)) < BOUND, "{claims}: {found:?}, {}", exact(claims));
         let unbounded = gain_of_many(&rules, stake, rules.highest_penalty(), away, claims);
         assert!(stake > 5_000.0 || found.errors_from(unbounded) > BOUND);
+    }
+}
+
+#[test]
+fn finds_agree() {
+    let rules = Rules::RECOMMENDED;
+    for (seed, audits) in [(1, 0.1), (2, 1.0), (3, 5.0), (4, 20.0)] {
+        let find = Find { crowd: CROWD, audits };
+        let (back, got) = finding(&find, &rules, seed, 40_000);
+        for (found, exact) in [(back, find.recaptured(&rules)), (got, find.found(&rules))] {
+            // Where all are drawn, there is no error to measure by.
+            assert!((found.mean - exact).abs() <= BOUND * found.error + 1e-9, "{audits}: {found:?}, {exact}");
+        }
+        // As if the cheater were never drawn.
+        assert!(back.errors_from(rules.finders()) > BOUND, "{audits}: {back:?}");
+        assert!(audits > 19.0 || got.errors_from(rules.auditors() / 20.0) > BOUND, "{audits}: {got:?}");
     }
 }
 

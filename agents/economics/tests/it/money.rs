@@ -3,10 +3,11 @@
 use tensorlink_economics::dispute::{
     least_bond, pay_in_window, spammed_worker, spammer_loss, stake_that_pays_gas, worst_deposit,
 };
+use tensorlink_economics::finding::Find;
 use tensorlink_economics::framing::{framed_validator, gain, gain_of_many, highest_absence, least_stake};
 use tensorlink_economics::slash::{Disguise, Split};
 use tensorlink_economics::validating::highest_price;
-use tensorlink_economics::{Market, Rules};
+use tensorlink_economics::{Crowd, Market, Rules};
 
 const RULES: Rules = Rules::RECOMMENDED;
 const MARKET: Market = Market::REFERENCE;
@@ -19,25 +20,51 @@ fn stakes() -> impl Iterator<Item = u128> {
 
 #[test]
 fn a_split_adds_up_and_burns() {
-    for stake in stakes() {
-        let split = Split::of(stake, &RULES).unwrap();
-        assert_eq!(split.bounty + split.harm + split.burned, stake);
+    for (stake, has_auditors) in stakes().flat_map(|stake| [(stake, false), (stake, true)]) {
+        let split = Split::of(stake, &RULES, has_auditors).unwrap();
+        assert_eq!(split.bounty + split.shared + split.harm + split.burned, stake);
         assert!(split.burned >= stake.div_ceil(5), "rounded up: {stake} {split:?}");
+        assert!(split.shared <= split.bounty, "the remainder is the finder's");
     }
-    assert_eq!(Split::of(1_000 * SNO, &RULES), Some(Split { bounty: 500 * SNO, harm: 300 * SNO, burned: 200 * SNO }));
-    assert_eq!(Split::of(9, &RULES), Some(Split { bounty: 4, harm: 2, burned: 3 }));
-    assert_eq!(Split::of(u128::MAX, &RULES), None);
-    assert_eq!(Split::of(100, &Rules { harm_bps: 6_000, ..RULES }), None);
+    let quarter = 250 * SNO;
+    let shared = Split { bounty: quarter, shared: quarter, harm: 300 * SNO, burned: 200 * SNO };
+    assert_eq!(Split::of(1_000 * SNO, &RULES, true), Some(shared));
+    assert_eq!(Split::of(1_000 * SNO, &RULES, false), Some(Split { shared: 0, burned: 450 * SNO, ..shared }));
+    assert_eq!(Split::of(7, &RULES, true), Some(Split { bounty: 2, shared: 1, harm: 2, burned: 2 }));
+    assert_eq!(Split::of(u128::MAX, &RULES, true), None);
+    assert_eq!(Split::of(100, &Rules { harm_bps: 6_000, ..RULES }, true), None);
 }
 
 #[test]
 fn convicting_oneself_loses_whoever_one_is() {
     for stake in stakes() {
-        let [caught, auditor, both] = Disguise::ALL.map(|disguise| disguise.loss(stake, &RULES).unwrap());
+        let losses = Disguise::ALL.map(|disguise| disguise.loss(stake, &RULES).unwrap());
+        let [caught, finder, auditors, user, everybody] = losses;
         assert_eq!(caught, stake);
-        assert!(auditor >= stake.div_ceil(2), "burned and harm: {stake} {auditor}");
-        assert!(both >= stake.div_ceil(5) && both > 0, "burned: {stake} {both}");
+        assert!(auditors >= stake.div_ceil(2), "burned and harm: {stake} {auditors}");
+        assert!(everybody >= stake.div_ceil(5) && everybody > 0, "burned: {stake} {everybody}");
+        assert!(finder >= auditors && user >= everybody, "who has sealed it does not choose: {stake} {losses:?}");
     }
+}
+
+/// A cheater that is found convicts itself before its finder can: that takes nothing from what a finder is drawn for.
+#[test]
+fn whoever_finds_a_lie_is_paid_though_its_worker_convicts_itself_first() {
+    for percent in 0..=50 {
+        let crowd = Crowd::of(100, 0.0, f64::from(percent) / 100.0);
+        let find = Find { crowd, audits: RULES.audits_per_claim() };
+        let got = find.found(&RULES) * RULES.stake_at(MARKET.price);
+        assert!(got > 10.0 * MARKET.audit_cost(), "{percent} %: {got}");
+        let back = find.recaptured(&RULES);
+        // It would come to as much by luck; where it is found, to less.
+        assert!(back <= RULES.finders() + RULES.auditors() * f64::from(percent) / 100.0, "{percent} %: {back}");
+    }
+    // Where its own are sure to be drawn, and one other: half of the auditors' half.
+    let find = Find { crowd: Crowd { honest: 1, lazy: 0, colluding: 1 }, audits: 2.0 };
+    assert_eq!(find.recaptured(&RULES), RULES.finders() + RULES.auditors() / 2.0);
+    assert_eq!(find.found(&RULES), RULES.auditors() / 2.0);
+    // Nobody is drawn but by chance: whoever is has all of it.
+    assert_eq!(Find { audits: 0.0, ..find }.found(&RULES), RULES.auditors());
 }
 
 #[test]
@@ -51,7 +78,7 @@ fn shares_and_wei_say_the_same() {
 #[test]
 fn were_nothing_burned_one_could_convict_oneself_for_nothing() {
     let rules = Rules { harm_bps: 5_000, ..RULES };
-    assert_eq!(Disguise::AuditorAndUser.loss(1_000, &rules), Some(0));
+    assert_eq!(Disguise::Everybody.loss(1_000, &rules), Some(0));
 }
 
 #[test]

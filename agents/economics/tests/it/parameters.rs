@@ -3,6 +3,7 @@
 use tensorlink_economics::beacon::{least_reward, least_stake};
 use tensorlink_economics::budget::Size;
 use tensorlink_economics::dispute::{least_bond, pay_in_window, spammed_worker, stake_that_pays_gas, worst_deposit};
+use tensorlink_economics::finding::Find;
 use tensorlink_economics::framing::highest_absence;
 use tensorlink_economics::market::{
     ACCUSATION_GAS, AUDIT_GAS, CLAIM_GAS, CONVICTION_GAS, ENDING_GAS, WON_GAME_GAS, WORST_ANSWERS_GAS,
@@ -68,6 +69,8 @@ fn the_specification_has_the_figures() {
     let together = audit.least_audits_for_trial() / audits_of_a_lane(&rules, &all_validators, 1.0);
     let nine = Audit { checking: 0.9, ..audit };
     let vigilant = nine.least_audits_for_trial() / audits_of_a_lane(&rules, &all_validators, 1.0);
+    let three_in_ten = Crowd { honest: 70, lazy: 0, colluding: 30 };
+    let find = Find { crowd: three_in_ten, audits: rules.audits_per_claim() };
     for phrase in [
         format!("earn {:.1} SNO an audit", audit.honest()),
         format!("the lazy lose {:.1}", -audit.lazy()),
@@ -98,6 +101,8 @@ fn the_specification_has_the_figures() {
         format!("gains {:.0} SNO by a challenge", spammed_worker(&rules, &market, held)),
         format!("holds up to {:.1} gwei", (rules.bond() - interest) / ending_at_one_gwei),
         format!("cost the challenger {:.0} SNO", worst_deposit(&market)),
+        format!("then {:.1} % of the stake comes back", 100.0 * find.recaptured(&rules)),
+        format!("gets {:.0} SNO for\n  an audit of {:.1}", find.found(&rules) * stake, market.audit_cost()),
         format!("A stake of {:.0} SNO pays", stake_that_pays_gas(&rules, &market).1),
     ] {
         assert!(economics().contains(&phrase), "contracts/SPEC.md lacks: {phrase}");

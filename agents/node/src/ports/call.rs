@@ -196,6 +196,21 @@ pub enum AuditMove {
         signature: Bytes,
         salt: B256,
     },
+    /// An answer that was missed, or that no worker confirms: nobody pays for it.
+    RevealUnpaid {
+        claim: Claim,
+        answer: AuditAnswer,
+        salt: B256,
+    },
+    /// An answer that was sealed and is lost: it costs what a wrong one does.
+    Forfeit {
+        claim: Claim,
+    },
+    /// An auditor's share of a convicted lane's bounty.
+    PayShare {
+        claim: Claim,
+        auditor: Address,
+    },
     Accuse {
         audited: AuditedClaim,
         auditor: Address,

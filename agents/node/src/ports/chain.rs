@@ -196,9 +196,10 @@ impl Parameters {
         grown.min(self.bounty(stake)).max(U256::from(self.dispute_bond))
     }
 
-    /// What is paid out of a slashed stake to who had it slashed, wei of SNO.
+    /// What is paid out of a slashed stake to who had it slashed, wei of SNO: half of the bounty (P-45).
     pub fn bounty(&self, stake: u128) -> U256 {
-        U256::from(stake) * U256::from(self.bounty_bps) / U256::from(10_000)
+        let whole = U256::from(stake) * U256::from(self.bounty_bps) / U256::from(10_000);
+        whole - whole / U256::from(2)
     }
 }
 

@@ -153,6 +153,13 @@ pub enum Event {
         accuser: Address,
         amount: U256,
     },
+    /// An auditor was paid its share of the bounty of a convicted lane.
+    AuditorShared {
+        claim: ClaimId,
+        auditor: Address,
+        job: JobId,
+        amount: U256,
+    },
     Staked {
         account: Address,
         role: Role,
@@ -173,6 +180,9 @@ pub enum Event {
         account: Address,
         amount: U256,
         bounty: U256,
+        /// For the lane's auditors. None in what was written before there was such a share.
+        #[serde(default)]
+        shared: U256,
         harm: U256,
         burned: U256,
     },
@@ -188,7 +198,8 @@ impl Event {
             | Self::JobClosing { job, .. }
             | Self::JobSettled { job, .. }
             | Self::ReplicasDiffer { job, .. }
-            | Self::AuditRevealed { job, .. } => Some(*job),
+            | Self::AuditRevealed { job, .. }
+            | Self::AuditorShared { job, .. } => Some(*job),
             Self::Paid { lane, .. }
             | Self::Convicted { lane, .. }
             | Self::ClaimSealed { lane, .. }

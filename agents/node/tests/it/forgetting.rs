@@ -39,7 +39,7 @@ fn unstaked(account: Address, amount: u64) -> Event {
 
 fn slashed(account: Address, amount: u64) -> Event {
     let (bounty, harm, burned) = (U256::ZERO, U256::ZERO, U256::ZERO);
-    Event::Slashed { account, amount: U256::from(amount), bounty, harm, burned }
+    Event::Slashed { account, amount: U256::from(amount), bounty, shared: U256::ZERO, harm, burned }
 }
 
 fn claim_of(job: u64) -> ClaimId {

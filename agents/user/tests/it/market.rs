@@ -76,7 +76,7 @@ fn staked(account: Address) -> Event {
 
 fn slashed(account: Address, amount: u64) -> Event {
     let part = U256::ZERO;
-    Event::Slashed { account, amount: U256::from(amount), bounty: part, harm: part, burned: part }
+    Event::Slashed { account, amount: U256::from(amount), bounty: part, shared: part, harm: part, burned: part }
 }
 
 #[tokio::test]

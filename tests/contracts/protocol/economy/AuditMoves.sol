@@ -16,12 +16,15 @@ import {CustodyMoves} from "./CustodyMoves.sol";
 abstract contract AuditMoves is CustodyMoves {
     bytes32 private constant SALT = keccak256("salt of an auditor");
 
-    /// @dev An audit, and how far it has come; `None` once nothing more comes of it.
+    /// @dev An audit, and how far it has come; `None` once nothing more comes of it. `shares`: whether its lane was
+    /// convicted later, and the share of each.
     struct Drawn {
         AuditedClaim audited;
         address who;
         bool right;
         IAudits.State state;
+        uint256 sealedAt;
+        uint256 share;
     }
 
     Drawn[] private _drawn;
@@ -66,7 +69,89 @@ abstract contract AuditMoves is CustodyMoves {
         audits.commit(audited, sealedAnswer);
         Drawn storage drawn = _drawn.push();
         (drawn.audited, drawn.who, drawn.right, drawn.state) = (audited, who, right, IAudits.State.Sealed);
+        drawn.sealedAt = block.timestamp;
         ++answersSealed;
+        ++sealedBy[who];
+    }
+
+    /// @dev P-45: of all that was sealed about the lane in this span of a window or in the one before.
+    function _closeSeals(uint64 job, uint16 stage, uint16 replica) internal override returns (bool) {
+        uint256 count = 0;
+        for (uint256 i = 0; i < _drawn.length; ++i) {
+            if (_isAbout(_drawn[i], job, stage, replica)) ++count;
+        }
+        for (uint256 i = 0; i < _drawn.length; ++i) {
+            if (_isAbout(_drawn[i], job, stage, replica)) _drawn[i].share = _bounty() / 2 / count;
+        }
+        return count > 0;
+    }
+
+    function _isAbout(Drawn storage drawn, uint64 job, uint16 stage, uint16 replica) private view returns (bool) {
+        Claim storage claim = drawn.audited.claim;
+        if (claim.job != job || claim.stage != stage || claim.replica != replica) return false;
+        return drawn.sealedAt / WINDOW + 1 >= block.timestamp / WINDOW;
+    }
+
+    /// @dev Each in its turn, those from `seed` on: is paid its share once, if it has one and has shown its answer.
+    function payShare(uint256 seed) public {
+        for (uint256 i = 0; i < _drawn.length; ++i) {
+            if (_payShare(_drawn[(seed % _drawn.length + i) % _drawn.length])) return;
+        }
+    }
+
+    function _payAllShares() internal {
+        for (uint256 i = 0; i < _drawn.length; ++i) {
+            _payShare(_drawn[i]);
+        }
+    }
+
+    function _payShare(Drawn storage drawn) private returns (bool) {
+        if (drawn.share == 0) return false;
+        Claim memory claim = drawn.audited.claim;
+        IAudits.State state = audits.stateOf(checkpoints.claimId(claim), drawn.who);
+        bool void = disputes.isConvicted(claim.job, claim.stage, claim.replica, claim.interval);
+        if (state == IAudits.State.Revealed || (state == IAudits.State.Accused && void)) {
+            uint256 before = sno.balanceOf(drawn.who);
+            audits.payShare(claim, drawn.who);
+            assertEq(sno.balanceOf(drawn.who) - before, drawn.share);
+            dueTo[drawn.who][address(sno)] += drawn.share;
+            (sharesPaid, drawn.share) = (sharesPaid + drawn.share, 0);
+            ++shares;
+            return true;
+        }
+        vm.expectRevert(IAudits.NothingToShare.selector);
+        audits.payShare(claim, drawn.who);
+        return false;
+    }
+
+    /// @dev Whoever has missed its quarter, or has no worker's word, shows its answer for nothing, or gives it up.
+    function _showLate(Drawn storage drawn, bool forfeits) private {
+        Claim memory claim = drawn.audited.claim;
+        --sealedBy[drawn.who];
+        if (!forfeits || drawn.who == honest()) {
+            AuditAnswer memory answer = _answerOf(claim, drawn.right);
+            vm.prank(drawn.who);
+            audits.revealUnpaid(claim, answer, SALT);
+            drawn.state = IAudits.State.Revealed;
+            ++answersUnpaid;
+            return;
+        }
+        uint256 amount = _penaltyOf(drawn);
+        uint256 supply = _supply();
+        vm.prank(drawn.who);
+        audits.forfeit(claim);
+        assertEq(supply - _supply(), amount, "all of it is burned");
+        dueTo[drawn.who][address(sno)] -= amount;
+        slashedAway += amount;
+        drawn.state = IAudits.State.Penalised;
+        ++answersForfeited;
+    }
+
+    /// @dev So that everybody can unstake.
+    function _showAll() internal {
+        for (uint256 i = 0; i < _drawn.length; ++i) {
+            if (_drawn[i].state == IAudits.State.Sealed) _showLate(_drawn[i], i % 2 == 0);
+        }
     }
 
     /// @dev What is right follows from the claim's place; everybody guesses the same.
@@ -86,22 +171,26 @@ abstract contract AuditMoves is CustodyMoves {
     function answerAudits(uint256 noise) external {
         for (uint256 i = 0; i < _drawn.length; ++i) {
             if (_drawn[i].state != IAudits.State.Sealed) continue;
-            _answerAudit(_drawn[i]);
+            if (!_answerAudit(_drawn[i])) {
+                // Most come to it later, or never.
+                if (noise >> (i + 7) % 256 & 7 == 0) _showLate(_drawn[i], noise >> (i + 11) % 256 & 1 == 1);
+                continue;
+            }
             bool accused = noise >> i % 256 & 1 == 1;
             if (accused && _drawn[i].state == IAudits.State.Revealed) _accuse(_drawn[i]);
         }
     }
 
-    function _answerAudit(Drawn storage drawn) private {
+    /// @dev Whether it has.
+    function _answerAudit(Drawn storage drawn) private returns (bool) {
         AuditedClaim memory audited = drawn.audited;
         AuditAnswer memory answer = _answerOf(audited.claim, drawn.right);
         (uint256 from, uint256 until) = (audited.fixedAt + WINDOW / 4, audited.fixedAt + WINDOW / 2);
         if (block.timestamp < from) vm.warp(from);
         if (block.timestamp >= until) {
             _revealAnswer(drawn, abi.encodeWithSelector(IAudits.OutOfTime.selector, from, until));
-            drawn.state = IAudits.State.None;
             ++answersLate;
-            return;
+            return false;
         }
         if (_isServing(audited.claim)) {
             vm.expectRevert(IAudits.WrongStatement.selector);
@@ -109,9 +198,8 @@ abstract contract AuditMoves is CustodyMoves {
             audits.reveal(audited, answer, SALT);
             if (!drawn.right) {
                 _revealAnswer(drawn, abi.encodeWithSelector(IAudits.WrongAnswer.selector));
-                drawn.state = IAudits.State.None;
                 ++answersUnconfirmed;
-                return;
+                return false;
             }
             ++answersConfirmed;
         }
@@ -122,7 +210,9 @@ abstract contract AuditMoves is CustodyMoves {
         assertEq(jobs.creditOf(drawn.who, job.token) - before, fee);
         _paid(user, drawn.who, job.token, fee);
         drawn.state = IAudits.State.Revealed;
+        --sealedBy[drawn.who];
         ++answersRevealed;
+        return true;
     }
 
     /// @dev Over a receipt together with what its worker says, which is right.
@@ -238,17 +328,21 @@ abstract contract AuditMoves is CustodyMoves {
     function _penalise(Drawn storage drawn) private {
         assertNotEq(drawn.who, honest(), "an honest validator is never penalised");
         assertFalse(_isServing(drawn.audited.claim), "nobody is penalised over a receipt that no proof is about");
-        IStaking.Account memory has = staking.accountOf(drawn.who, IStaking.Role.Validator);
-        uint256 amount = uint256(parameters.validatorCollateral) * parameters.auditPenaltyBps / 10_000;
-        uint128 stake = jobs.jobOf(drawn.audited.claim.job).workerStake;
-        if (amount > stake) amount = stake;
-        if (amount > uint256(has.bonded) + has.unbonding) amount = uint256(has.bonded) + has.unbonding;
+        uint256 amount = _penaltyOf(drawn);
         uint256 supply = _supply();
         audits.penalise(drawn.audited.claim, drawn.who);
         assertEq(supply - _supply(), _penalised(drawn.who, amount));
         slashedAway += supply - _supply();
         drawn.state = IAudits.State.Penalised;
         ++penalties;
+    }
+
+    function _penaltyOf(Drawn storage drawn) private view returns (uint256 amount) {
+        IStaking.Account memory has = staking.accountOf(drawn.who, IStaking.Role.Validator);
+        amount = uint256(parameters.validatorCollateral) * parameters.auditPenaltyBps / 10_000;
+        uint128 stake = jobs.jobOf(drawn.audited.claim.job).workerStake;
+        if (amount > stake) amount = stake;
+        if (amount > uint256(has.bonded) + has.unbonding) amount = uint256(has.bonded) + has.unbonding;
     }
 
     /// @dev Of all that can be penalised.

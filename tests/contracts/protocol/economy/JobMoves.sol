@@ -20,8 +20,14 @@ abstract contract JobMoves is State {
         IStaking.Role role = asWorker ? IStaking.Role.Worker : IStaking.Role.Validator;
         uint256 bonded = staking.accountOf(account, role).bonded;
         if (bonded == 0) return;
+        amount = bound(amount, 1, bonded);
+        bool leaves = !asWorker && bonded - amount < parameters.validatorCollateral;
+        if (leaves && sealedBy[account] > 0) {
+            vm.expectRevert(abi.encodeWithSelector(IStaking.AnswersSealed.selector, sealedBy[account]));
+            ++heldBackByAnswers;
+        }
         vm.prank(account);
-        staking.requestUnstake(role, bound(amount, 1, bonded));
+        staking.requestUnstake(role, amount);
     }
 
     function withdraw(uint256 who, bool asWorker) public {

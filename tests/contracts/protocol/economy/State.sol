@@ -67,6 +67,17 @@ abstract contract State is Ledger, BeaconTest {
     uint256 public accusations;
     uint256 public falseAccusations;
     uint256 public penalties;
+    /// @dev Answers that were shown without a fee, and given up.
+    uint256 public answersUnpaid;
+    uint256 public answersForfeited;
+    /// @dev Of requests to unstake, those that answers held back.
+    uint256 public heldBackByAnswers;
+    /// @dev What convictions have set aside for auditors, and shares that were paid of it.
+    uint256 public sharedOf;
+    uint256 public shares;
+    uint256 public sharesPaid;
+    /// @dev Answers that are sealed and not shown.
+    mapping(address who => uint256 count) public sealedBy;
     /// @dev Fees of audits that a job has paid, and what else its budget for them holds.
     mapping(uint64 job => uint256 amount) public feesOf;
     mapping(uint64 job => uint256 amount) public budgetOf;
@@ -227,12 +238,21 @@ abstract contract State is Ledger, BeaconTest {
         return state != IChallenges.State.None && state < IChallenges.State.Won;
     }
 
+    /// @dev Whether anybody shares the bounty of a lane that is convicted now.
+    function _closeSeals(uint64 job, uint16 stage, uint16 replica) internal virtual returns (bool);
+
     /// @dev P-6: a lane's stake is taken once.
     function _convictedNow(uint64 job, uint16 stage, uint16 replica, uint256 supply) internal {
         uint256 lane = uint256(replica) * jobs.jobOf(job).stages + stage;
         address liar = jobs.workerOf(job, stage, replica);
         assertNotEq(liar, honest(), "an honest worker is never convicted");
-        assertEq(supply - _supply(), convictedOn[job][lane] ? 0 : _slashed(liar));
+        if (!convictedOn[job][lane]) {
+            uint256 shared = _closeSeals(job, stage, replica) ? _bounty() / 2 : 0;
+            sharedOf += shared;
+            assertEq(supply - _supply(), _slashed(liar, shared));
+        } else {
+            assertEq(supply, _supply());
+        }
         convictedOn[job][lane] = true;
         if (_closedAt[job] == 0) _closedAt[job] = block.timestamp;
         slashedAway += supply - _supply();

@@ -1,10 +1,13 @@
 //! Validators that the chain draws: what they are paid for, and what becomes of those who do not look, or who are
 //! accused by a liar.
 
+use tensorlink_node::ports::Chain;
 use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_types::{Address, U256};
 
-use crate::harness::{COLLATERAL, Job, LIMIT, Network, PURSE, Subject, VALIDATOR, address, sno, worker_address};
+use crate::harness::{
+    COLLATERAL, Job, LIMIT, Network, PURSE, Slash, Subject, VALIDATOR, address, eventually, sno, worker_address,
+};
 
 const WORKER: usize = 0;
 /// One stage and two intervals, with quarters of the window that are long enough to compute in on a busy machine.
@@ -87,4 +90,45 @@ async fn who_accuses_an_auditor_that_was_right_is_convicted_of_its_own_word() {
     assert!(report.pick(penalised).is_empty());
     assert_eq!(network.stake_of_validator().await, sno(COLLATERAL), "an honest auditor loses nothing");
     assert!(!report.audits().is_empty(), "it was paid, too");
+    // Having sealed, it has the other half of the bounty as well (rule P-45).
+    let share = network.await_event("its share is paid", LIMIT, |event| match event {
+        Event::AuditorShared { auditor, amount, .. } => Some((*auditor, *amount)),
+        _ => None,
+    });
+    let slash = Slash::of_a_lane(true);
+    assert_eq!(share.await, (auditor, slash.shared));
+    assert_eq!(report.slashed(), [(worker, slash)]);
+    network.await_auditor_owns(auditor, sno(PURSE) + slash.bounty, "both halves").await;
+}
+
+/// An outage in the quarter in which answers are shown costs the fee, and nothing else (rule P-46).
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_away_when_answers_are_shown_shows_its_own_later() {
+    let mut network = network().await;
+    network.start_workers([WORKER]).await;
+    JOB.post(&mut network);
+    network.said("validator", "an answer is sealed", LIMIT).await;
+    network.cut_validator();
+    let unstake = ["unstake", "--role", "validator", COLLATERAL];
+    let refused = network.run(VALIDATOR, &unstake).await;
+    assert!(!refused.ok && refused.stderr.contains("AnswersSealed"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("tensorlink forfeit"), "{}", refused.stderr);
+
+    let claim = |event: &Event| match event {
+        Event::ClaimCommitted { id, committed_at, .. } => Some((*id, *committed_at)),
+        _ => None,
+    };
+    let (first, fixed_at) = network.await_event("the first claim", LIMIT, claim).await;
+    let too_late = fixed_at + u64::from(JOB.challenge_window) / 2;
+    let is_late = async || (network.chain().head().await.unwrap().timestamp >= too_late).then_some(());
+    eventually("its quarter is over", LIMIT, is_late).await;
+    network.start_validator().await;
+    let fee = network.await_event("it shows its answer", LIMIT, |event| match event {
+        Event::AuditRevealed { claim, fee, .. } if *claim == first => Some(*fee),
+        _ => None,
+    });
+    assert_eq!(fee.await, U256::ZERO);
+    let report = JOB.settled(&mut network, LIMIT).await;
+    report.assert_finished(&JOB);
+    eventually("it can leave", LIMIT, async || network.run(VALIDATOR, &unstake).await.ok.then_some(())).await;
 }

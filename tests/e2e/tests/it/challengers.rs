@@ -8,7 +8,8 @@ use tensorlink_types::abi::{Claim, Question};
 use tensorlink_types::{Address, B256, U256};
 
 use crate::harness::{
-    Job, LIMIT, LONG, Network, OBSERVER, PURSE, Subject, USER, VALIDATOR, address, eventually, run, sno, worker_address,
+    Job, LIMIT, LONG, Network, OBSERVER, PURSE, Slash, Subject, USER, VALIDATOR, address, eventually, run, sno,
+    worker_address,
 };
 
 /// Seconds that a challenger has who asks nothing.
@@ -123,9 +124,8 @@ async fn who_sends_anothers_proof_first_gets_nothing_for_it() {
         _ => None,
     });
     assert_eq!(auditors, [address(VALIDATOR)]);
-    let fees = report.fees_of(address(VALIDATOR));
-    let bounty = sno(Job::STAKE) / U256::from(2);
-    assert_eq!(network.owned(address(VALIDATOR)).await, sno(PURSE) + bounty + fees, "the bounty is the auditor's");
+    let bounty = Slash::of_a_lane(false).bounty;
+    network.await_auditor_owns(address(VALIDATOR), sno(PURSE) + bounty, "the bounty is the auditor's").await;
     assert_eq!(network.owned(address(OBSERVER)).await, U256::ZERO, "whoever sends the proof");
 }
 
@@ -166,7 +166,7 @@ async fn who_is_interrupted_in_a_challenge_takes_it_up_again_without_a_second_bo
     assert_eq!(opened, [address(OBSERVER)], "one challenge, and one bond");
     assert_eq!(report.pick(ended), [Told::Won { silence: false }]);
     assert_convicted(&network, &report.pick(convicted)).await;
-    let bounty = sno(Job::STAKE) / U256::from(2);
+    let bounty = Slash::of_a_lane(false).bounty;
     assert_eq!(network.owned(address(OBSERVER)).await, sno("20") + bounty, "the bond is back");
 }
 

@@ -6,7 +6,7 @@ use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_types::{Address, JobId, Lane, U256};
 
 use crate::harness::{
-    Job, LIMIT, Network, OBSERVER, PURSE, Subject, USER, VALIDATOR, address, eventually, sno, worker_address,
+    Job, LIMIT, Network, OBSERVER, PURSE, Slash, Subject, USER, VALIDATOR, address, eventually, sno, worker_address,
 };
 
 /// One stage and two intervals.
@@ -47,9 +47,8 @@ async fn replicas_that_agree_on_a_lie_are_both_convicted_of_it() {
     verdicts.sort_unstable_by_key(|(worker, ..)| *worker);
     wanted.sort_unstable_by_key(|(worker, ..)| *worker);
     assert_eq!(verdicts, wanted);
-    let bounty = sno(Job::STAKE) / U256::from(2);
-    for (_, amount, of_auditor, harm, burned) in report.slashed() {
-        assert_eq!((amount, of_auditor, harm + burned), (sno(Job::STAKE), bounty, bounty));
+    for (_, slash) in report.slashed() {
+        slash.assert_of_a_lane();
     }
     for liar in 0..2 {
         let stake = network.stake(liar).await;
@@ -57,8 +56,8 @@ async fn replicas_that_agree_on_a_lie_are_both_convicted_of_it() {
         let paid = report.paid().get(&worker_address(liar)).map(|(claims, _)| *claims);
         assert_eq!(paid, Some(1), "the interval before the lie was right");
     }
-    let fees = report.fees_of(address(VALIDATOR));
-    assert_eq!(network.owned(address(VALIDATOR)).await, sno(PURSE) + bounty * U256::from(2) + fees);
+    let bounty = Slash::of_a_lane(false).bounty;
+    network.await_auditor_owns(address(VALIDATOR), sno(PURSE) + bounty * U256::from(2), "two bounties").await;
 }
 
 /// The replica that a worker of the job's only stage was hired for.
@@ -104,10 +103,10 @@ async fn a_replica_that_copies_has_sealed_something_else_and_gets_nothing() {
     assert_eq!(claims, [0, 1], "only the honest one's are on chain");
 }
 
-/// Its accomplice gets the auditor's half, and that is all: to convict oneself costs half of the stake and what was
-/// claimed (rule P-7).
+/// Its accomplice gets the finder's quarter, and that is all: to convict oneself costs three quarters of the stake and
+/// what was claimed (rules P-7, P-45).
 #[tokio::test(flavor = "multi_thread")]
-async fn who_convicts_itself_by_another_key_loses_half_its_stake_and_its_claims() {
+async fn who_convicts_itself_by_another_key_loses_most_of_its_stake_and_its_claims() {
     const LIAR: usize = 0;
     let job = Job { replicas: 1, ..JOB };
     // Nobody else looks.
@@ -132,12 +131,11 @@ async fn who_convicts_itself_by_another_key_loses_half_its_stake_and_its_claims(
 
     assert_eq!(report.pick(convicted), [(worker_address(LIAR), address(OBSERVER), Fault::Element, 15)]);
     assert!(report.paid().is_empty(), "what it claimed is void");
-    let stake = sno(Job::STAKE);
-    let (bounty, harm) = (stake / U256::from(2), stake * U256::from(3) / U256::from(10));
-    assert_eq!(report.slashed(), [(worker_address(LIAR), stake, bounty, harm, stake - bounty - harm)]);
+    let slash = Slash::of_a_lane(false);
+    assert_eq!(report.slashed(), [(worker_address(LIAR), slash)]);
     let bonded = network.stake(LIAR).await;
-    assert_eq!((U256::from(bonded.bonded), bonded.locked), (sno("2000") - stake, 0));
-    let gained = [U256::ZERO, bounty, harm];
+    assert_eq!((U256::from(bonded.bonded), bonded.locked), (sno("2000") - slash.amount, 0));
+    let gained = [U256::ZERO, slash.bounty, slash.harm];
     for ((party, before), gained) in parties.into_iter().zip(before).zip(gained) {
         assert_eq!(
             network.owned(party).await,

@@ -7,7 +7,9 @@ use tensorlink_proof::custody::sent_over;
 use tensorlink_types::abi::DemandKind;
 use tensorlink_types::{Address, B256, U256};
 
-use crate::harness::{Job, LIMIT, LONG, Network, OBSERVER, Purses, Report, Subject, address, sno, worker_address};
+use crate::harness::{
+    Job, LIMIT, LONG, Network, OBSERVER, Purses, Report, Slash, Subject, address, sno, worker_address,
+};
 
 /// Seconds that a holder has.
 const CLOCK: u32 = 20;
@@ -182,7 +184,7 @@ async fn who_claims_and_withholds_its_attestation_from_its_neighbour_is_convicte
     assert_eq!(report.convicted(), [(worker_address(VILLAIN), worker_address(0), Fault::Silence)]);
     assert_eq!(sent_demands(&report), [(worker_address(VILLAIN), worker_address(0))], "once is enough");
     assert_eq!(U256::from(network.stake(0).await.bonded), sno("2000"), "the honest worker lost nothing");
-    let (bounty, paid) = (sno(Job::STAKE) / U256::from(2), report.paid().get(&worker_address(0)).map(|paid| paid.1));
+    let (bounty, paid) = (Slash::of_a_lane(false).bounty, report.paid().get(&worker_address(0)).map(|paid| paid.1));
     assert_eq!(
         network.owned(worker_address(0)).await,
         sno("1000") + bounty + paid.unwrap_or_default(),

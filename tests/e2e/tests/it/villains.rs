@@ -1,13 +1,12 @@
 //! Jobs in which somebody lies.
 
 use serde_json::{Value, json};
-use tensorlink_node::ports::Chain;
 use tensorlink_node::ports::chain::{Event, EventAt, Fault};
 use tensorlink_proof::challenge::Told;
 use tensorlink_types::{Address, U256};
 
 use crate::harness::{
-    Job, LIMIT, LONG, Network, PURSE, Purses, Report, Subject, USER, VALIDATOR, address, eventually, run, sno,
+    Job, LIMIT, LONG, Network, PURSE, Purses, Report, Slash, Subject, USER, VALIDATOR, address, eventually, run, sno,
     worker_address,
 };
 
@@ -88,8 +87,7 @@ async fn one_wrong_element_costs_the_stake_and_nobody_else_loses() {
     assert!(report.refund() > U256::ZERO);
     assert_eq!(report.json["convictions"][0]["fault"], "element");
     assert!(report.json["held_out_percent"].is_null(), "an unfinished job has no model to test: {}", report.json);
-    let fees = report.fees_of(address(VALIDATOR));
-    assert_eq!(network.owned(address(VALIDATOR)).await, sno(PURSE) + bounty + fees, "the bounty is new");
+    network.await_auditor_owns(address(VALIDATOR), sno(PURSE) + bounty, "the bounty is new").await;
     assert_explained(&network, &report).await;
 }
 
@@ -217,9 +215,8 @@ async fn assert_forced(network: &Network, report: &Report, fault: Fault) -> usiz
     assert_eq!(ends, [fault == Fault::Silence]);
     let slashed: Vec<Address> = report.slashed().iter().map(|slashed| slashed.0).collect();
     assert_eq!(slashed, [worker_address(LIAR)], "nobody else");
-    let (token, auditor) = (network.deployment().sno, address(VALIDATOR));
-    let has = network.chain().balance(auditor, token).await.unwrap();
-    assert_eq!(has, sno(PURSE) + sno(Job::STAKE) / U256::from(2), "bond and bounty");
+    let bounty = Slash::of_a_lane(false).bounty;
+    network.await_auditor_owns(address(VALIDATOR), sno(PURSE) + bounty, "bond and bounty").await;
     let answers =
         report.pick(|event| matches!(event, Event::Challenge { told: Told::Answered { .. }, .. }).then_some(()));
     let verdict = report.verdict(network).await;

@@ -178,7 +178,14 @@ fn a_challenge_shows_what_was_put_up_and_what_answers_cost() {
 fn a_conviction_takes_its_own_slash_and_voids_what_comes_after() {
     let slashed = |amount: u64| {
         let wei = U256::from(amount);
-        Event::Slashed { account: WORKER, amount: wei, bounty: wei, harm: U256::ZERO, burned: U256::ZERO }
+        Event::Slashed {
+            account: WORKER,
+            amount: wei,
+            bounty: wei,
+            shared: U256::ZERO,
+            harm: U256::ZERO,
+            burned: U256::ZERO,
+        }
     };
     let void = Event::ClaimsVoided { lane: LANE, from: 1 };
     let both = vec![convicted(id(11), Fault::Element), void, slashed(8), convicted(id(77), Fault::Contradiction)];

@@ -19,6 +19,9 @@ pub(super) fn who_pays(dispute: &Dispute) -> String {
             Some(slash) => {
                 line("worker", format!("{} loses {} SNO of its stake", conviction.worker, slash.amount));
                 line("auditor", format!("{} gets {} SNO of it", conviction.auditor, slash.bounty));
+                if slash.shared != Wei::default() {
+                    line("auditors", format!("that had sealed answers share {} SNO of it", slash.shared));
+                }
                 line("user", format!("{user} gets {} SNO of it", slash.harm));
                 line("nobody", format!("gets {} SNO of it: they are burned", slash.burned));
             }

@@ -94,8 +94,8 @@ fn convicted(dispute: &Dispute, conviction: &Conviction) -> String {
         Some(slash) => (
             "slashed",
             format!(
-                "{} SNO: {} to the auditor, {} to the user{user}, {} burned",
-                slash.amount, slash.bounty, slash.harm, slash.burned
+                "{} SNO: {} to the auditor, {} to auditors that had sealed, {} to the user{user}, {} burned",
+                slash.amount, slash.bounty, slash.shared, slash.harm, slash.burned
             ),
         ),
         None => ("slashed", "nothing: the stake of this lane was taken before".to_owned()),

@@ -13,6 +13,7 @@ use tensorlink_types::{Address, ClaimId, JobKey, U256};
 
 use super::network::{Network, USER};
 use super::sno;
+use super::verdict::Slash;
 
 /// Name of the process that posts and watches.
 const NAME: &str = "user";
@@ -372,11 +373,6 @@ impl Report {
         })
     }
 
-    /// What an auditor is paid for its answers: how many it gives before the job ends depends on the machine.
-    pub(crate) fn fees_of(&self, auditor: Address) -> U256 {
-        self.audits().iter().filter(|(_, of, _)| *of == auditor).map(|(.., fee)| *fee).sum()
-    }
-
     /// Who was convicted, by whom, of what.
     pub(crate) fn convicted(&self) -> Vec<(Address, Address, Fault)> {
         self.pick(|event| match event {
@@ -385,11 +381,12 @@ impl Report {
         })
     }
 
-    pub(crate) fn slashed(&self) -> Vec<(Address, U256, U256, U256, U256)> {
+    pub(crate) fn slashed(&self) -> Vec<(Address, Slash)> {
         self.pick(|event| match event {
-            Event::Slashed { account, amount, bounty, harm, burned } => {
-                Some((*account, *amount, *bounty, *harm, *burned))
-            }
+            Event::Slashed { account, amount, bounty, shared, harm, burned } => Some((
+                *account,
+                Slash { amount: *amount, bounty: *bounty, shared: *shared, harm: *harm, burned: *burned },
+            )),
             _ => None,
         })
     }

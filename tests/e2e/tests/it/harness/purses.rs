@@ -1,6 +1,6 @@
 //! What everybody has, before a job and after it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tensorlink_node::ports::Chain;
@@ -56,6 +56,7 @@ impl Purses {
                 _ => {}
             }
         }
+        let jobs: BTreeSet<_> = report.of_last_job().iter().filter_map(|at| at.event.job()).collect();
         for verdict in report.verdicts(network).await {
             verdict.assert_split();
             gained.push((verdict.auditor, verdict.slash.bounty));
@@ -74,9 +75,18 @@ impl Purses {
         let mut last = None;
         let settled = eventually("everybody has what is theirs", SETTLED, async || {
             let now = Self::of(network, workers).await;
-            let equal = now == self;
+            // A share of a bounty is paid once the answer is shown, which may be after the job's end.
+            let mut want = Self(self.0.clone());
+            for at in network.events().await {
+                if let Event::AuditorShared { auditor, job, amount, .. } = at.event
+                    && jobs.contains(&job)
+                {
+                    *want.0.entry(auditor).or_default() += amount;
+                }
+            }
+            let equal = now == want;
             if !equal && last.as_ref() != Some(&now) {
-                eprintln!("have {now:?}\nwant {self:?}");
+                eprintln!("have {now:?}\nwant {want:?}");
             }
             last = Some(now);
             equal.then_some(())

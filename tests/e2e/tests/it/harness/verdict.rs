@@ -37,8 +37,26 @@ pub(crate) struct Verdict {
 pub(crate) struct Slash {
     pub(crate) amount: U256,
     pub(crate) bounty: U256,
+    pub(crate) shared: U256,
     pub(crate) harm: U256,
     pub(crate) burned: U256,
+}
+
+impl Slash {
+    /// The stake of one lane by rules P-7 and P-45: a quarter to the finder, as much to auditors if any had sealed
+    /// answers about the lane, 30 % to the user, and the rest is burned.
+    pub(crate) fn of_a_lane(has_auditors: bool) -> Self {
+        let amount = sno(Job::STAKE);
+        let (bounty, harm) = (amount / U256::from(4), amount * U256::from(3) / U256::from(10));
+        let shared = if has_auditors { bounty } else { U256::ZERO };
+        Self { amount, bounty, shared, harm, burned: amount - bounty - shared - harm }
+    }
+
+    /// Asserts that the stake of one lane was split as it should be. Whether auditors had sealed depends on the
+    /// machine.
+    pub(crate) fn assert_of_a_lane(&self) {
+        assert_eq!(*self, Self::of_a_lane(!self.shared.is_zero()));
+    }
 }
 
 /// Whose moves belong to a dispute.
@@ -89,8 +107,8 @@ impl Dispute {
     fn slash(&self, events: &[EventAt]) -> Slash {
         let slashes = events.iter().filter(|at| at.transaction == self.transaction);
         let mut slashes = slashes.filter_map(|at| match &at.event {
-            Event::Slashed { account, amount, bounty, harm, burned } if *account == self.worker => {
-                Some(Slash { amount: *amount, bounty: *bounty, harm: *harm, burned: *burned })
+            Event::Slashed { account, amount, bounty, shared, harm, burned } if *account == self.worker => {
+                Some(Slash { amount: *amount, bounty: *bounty, shared: *shared, harm: *harm, burned: *burned })
             }
             _ => None,
         });
@@ -160,11 +178,9 @@ impl Verdict {
         verdicts
     }
 
-    /// The stake of one lane pays: half of it to the auditor, 30 % to the user, and the rest is burned.
+    /// The stake of one lane pays.
     pub(crate) fn assert_split(&self) {
-        let amount = sno(Job::STAKE);
-        let (bounty, harm) = (amount / U256::from(2), amount * U256::from(3) / U256::from(10));
-        assert_eq!(self.slash, Slash { amount, bounty, harm, burned: amount - bounty - harm });
+        self.slash.assert_of_a_lane();
     }
 
     /// What the worker had signed convicted it: in one transaction, and nobody had to ask it anything on chain.
@@ -179,11 +195,11 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let whole = |amount: U256| amount / sno("1");
         let Self { worker, fault, slash, transactions, gas, .. } = self;
-        let shares = [slash.bounty, slash.harm, slash.burned].map(whole);
-        let [bounty, harm, burned] = shares;
+        let [bounty, shared, harm, burned] = [slash.bounty, slash.shared, slash.harm, slash.burned].map(whole);
         write!(
             f,
-            "{fault:?} | {worker} {} SNO: {bounty} to the auditor, {harm} to the user, {burned} burned | {transactions} | {gas}",
+            "{fault:?} | {worker} {} SNO: {bounty} to the auditor, {shared} to those that had sealed, {harm} to the user, {burned} burned \
+             | {transactions} | {gas}",
             whole(slash.amount)
         )
     }

@@ -23,7 +23,8 @@ fn silence() {
              answered.",
             "Who pays
   worker      WORKER loses 1000 SNO of its stake
-  auditor     AUDITOR gets 500 SNO of it
+  auditor     AUDITOR gets 250 SNO of it
+  auditors    that had sealed answers share 250 SNO of it
   user        USER gets 300 SNO of it
   nobody      gets 200 SNO of it: they are burned
   challenger  AUDITOR has its 100 SNO for challenge 4 back

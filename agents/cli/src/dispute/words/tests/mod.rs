@@ -81,7 +81,8 @@ fn dispute() -> Dispute {
 fn convicted(fault: Fault, found: Option<Found>) -> Dispute {
     let mut dispute = dispute();
     dispute.claimed.standing = Standing::Void;
-    let slash = Slash { amount: wei("1000"), bounty: wei("500"), harm: wei("300"), burned: wei("200") };
+    let (quarter, harm) = (wei("250"), wei("300"));
+    let slash = Slash { amount: wei("1000"), bounty: quarter, shared: quarter, harm, burned: wei("200") };
     dispute.conviction = Some(Conviction {
         claim: dispute.claimed.id,
         interval: Some(1),
@@ -157,7 +158,8 @@ const CLAIM: &str = "Worker WORKER trains stage 1, replica 0 of job 3. Its claim
 
 const MONEY: &str = "Who pays
   worker      WORKER loses 1000 SNO of its stake
-  auditor     AUDITOR gets 500 SNO of it
+  auditor     AUDITOR gets 250 SNO of it
+  auditors    that had sealed answers share 250 SNO of it
   user        USER gets 300 SNO of it
   nobody      gets 200 SNO of it: they are burned
   gas         WORKER paid 0.001 ETH for 1 transaction

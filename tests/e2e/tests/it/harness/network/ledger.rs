@@ -16,6 +16,9 @@ use super::{Network, VALIDATOR, address, worker_address};
 use crate::harness::job::Job;
 use crate::harness::{chain, eventually};
 
+/// Until what an event tells is in a purse.
+const OWNED: Duration = Duration::from_secs(20);
+
 impl Network {
     /// Keeps the chain from answering for a while, as an endpoint that hangs does.
     pub(crate) async fn hang_chain(&self, duration: Duration) {
@@ -101,6 +104,33 @@ impl Network {
                 return has;
             }
         }
+    }
+
+    /// What an auditor has been paid so far for its answers, and as its share of bounties. How many it gives before a
+    /// job ends depends on the machine.
+    async fn fees_and_shares_of(&self, account: Address) -> U256 {
+        let paid = self.events().await.into_iter().filter_map(|at| match at.event {
+            Event::AuditRevealed { auditor, fee: amount, .. } | Event::AuditorShared { auditor, amount, .. } => {
+                (auditor == account).then_some(amount)
+            }
+            _ => None,
+        });
+        paid.sum()
+    }
+
+    /// Waits until an auditor owns `sum` beside what it is paid for answers and as its share of bounties: both may come
+    /// after the job's end.
+    pub(crate) async fn await_auditor_owns(&self, auditor: Address, sum: U256, what: &str) {
+        let mut last = None;
+        eventually(what, OWNED, async || {
+            let now = (self.owned(auditor).await, sum + self.fees_and_shares_of(auditor).await);
+            if last != Some(now) {
+                eprintln!("{what}: has {}, should have {}", now.0, now.1);
+            }
+            last = Some(now);
+            (now.0 == now.1).then_some(())
+        })
+        .await;
     }
 
     pub(crate) async fn stake(&self, worker: usize) -> StakeView {
