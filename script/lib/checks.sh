@@ -84,4 +84,6 @@ proofs() {
 docs() {
     check "rules are indexed" python3 script/lib/rules.py --check
     check "book and links" script/docs
+    check "chat templates are rendered by transformers" env PYTHONPATH="$TOOLCHAIN/python-transformers" \
+        python3 -B tests/transformers/render_templates.py --check
 }

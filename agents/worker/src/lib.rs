@@ -9,7 +9,7 @@
 //! | [`halt`] | where a training leaves its bounds, go no further |
 //! | [`schedule`], [`link`], [`boundary`], [`stream_router`] | order of micro-batches; stream to a neighbour; signed logs; incoming streams |
 //! | [`serving`] | lanes of serving jobs: texts, receipts, vouchers |
-//! | [`record`], `archive`, `prune` | what is on disk; the states there; what is forgotten, and when |
+//! | [`record`], `archive`, `prune`, `past` | what is on disk; the states there; what is forgotten, and when |
 //! | `lost` | what a data folder that is gone no longer tells |
 //! | `keeping` | for which lanes files are kept, and until when |
 //! | [`claims`], [`sealing`] | how claims get on chain; those of replicas |
@@ -48,6 +48,7 @@ pub mod lane;
 pub mod link;
 mod lost;
 pub mod metrics;
+mod past;
 pub(crate) mod payout;
 mod places;
 pub mod promises;

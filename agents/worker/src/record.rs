@@ -101,6 +101,9 @@ pub struct LaneRecord {
     pub barred_from: Option<u32>,
     /// Set when the lane is settled or convicted: nothing is left to do.
     pub over: bool,
+    /// The block that settled its job, as a confirmed event tells.
+    #[serde(default)]
+    pub settled_at: Option<u64>,
 }
 
 /// The record of a lane, shared between the tasks that work on it; every change is on disk before it is visible.
@@ -176,6 +179,14 @@ impl LaneLog {
         Ok(logs)
     }
 
+    /// Removes the record of a lane, if there is one.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub fn remove(journal: &Journal, lane: Lane) -> Result<(), JournalError> {
+        journal.remove(&file_name(lane))
+    }
+
     /// A copy of the record.
     pub fn get(&self) -> LaneRecord {
         self.record.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -225,6 +236,7 @@ impl LaneRecord {
             keeper_failed: false,
             barred_from: None,
             over: false,
+            settled_at: None,
         }
     }
 
@@ -239,7 +251,7 @@ impl LaneRecord {
     /// Forgets what events have told, which a reorganisation has undone in part: they are told anew. What this node
     /// computed and signed stays.
     pub fn take_back(&mut self) {
-        (self.lineage, self.closing, self.barred_from, self.over) = (None, false, None, false);
+        (self.lineage, self.closing, self.barred_from, self.over, self.settled_at) = (None, false, None, false, None);
         self.rounds.clear();
         for interval in self.intervals.values_mut() {
             interval.confirmed = false;

@@ -26,6 +26,7 @@ use crate::awaited::Awaited;
 use crate::context::Context;
 use crate::demands::Demands;
 use crate::lost::{Lost, QUIET};
+use crate::past::Past;
 use crate::places::Places;
 use crate::promises::Promises;
 use crate::record::{self, LaneLog};
@@ -114,6 +115,8 @@ pub struct Worker<E> {
     pub(crate) promises: Promises,
     /// What a data folder that is gone no longer tells.
     pub(crate) lost: Lost,
+    /// Lanes of settled jobs.
+    pub(crate) past: Past,
     /// Offers that are being prepared.
     pub(crate) quotes: Places,
     posted: Mutex<HashMap<JobId, Posted>>,
@@ -148,6 +151,7 @@ where
         let undone = context.ports.chain.times_undone()?;
         record::take_back(&context.ports, undone).await?;
         keeper.take_back(undone).await?;
+        let past = Past::open(&context.ports).await?;
         let mut events = context.ports.chain.events(context.ports.chain.deployment().block).await?;
         let parameters = context.ports.chain.parameters().await?;
         let worker = Arc::new(Self {
@@ -161,6 +165,7 @@ where
             games: Games::new(context.ports.identity.address()),
             promises,
             lost: Lost::default(),
+            past,
             quotes: Places::new(QUOTES, QUOTES_EACH),
             posted: Mutex::default(),
             lanes: Mutex::default(),

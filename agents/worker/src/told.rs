@@ -26,6 +26,7 @@ where
     /// # Errors
     /// When the disk fails.
     pub(crate) async fn take_in(self: Arc<Self>, at: EventAt) -> Result<(), JournalError> {
+        self.forget_past(at.block)?;
         self.context.roster.apply(&at.event);
         self.games.apply(&at);
         self.keeper.apply(&at.event).await?;
@@ -138,8 +139,9 @@ where
                     if let Some(running) = self.lanes().get_mut(&lane) {
                         running.shard = None;
                         running.settled = true;
-                        running.log.update(|record| record.over = true)?;
+                        running.log.update(|record| (record.over, record.settled_at) = (true, Some(at.block)))?;
                     }
+                    self.past.add(at.block, lane);
                     self.let_go_if_settled(lane).await;
                 }
                 // Even where there is no record of it.

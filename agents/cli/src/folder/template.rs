@@ -6,13 +6,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value, context};
-use minijinja_contrib::globals::joiner;
 use serde::Deserialize;
 use thiserror::Error as ThisError;
 
 mod json;
 mod methods;
+mod objects;
+mod percent;
 mod python;
+mod rewrite;
+mod scan;
 
 use super::small::Small;
 use super::{FolderError, MAX_JSON, ModelFolder};
@@ -178,7 +181,7 @@ impl ChatTemplate {
             return Err(TemplateError::TooLong { file });
         }
         let mut environment = environment();
-        let added = environment.add_template_owned(TEMPLATE, python::without_generation(&source));
+        let added = environment.add_template_owned(TEMPLATE, rewrite::rewritten(&source));
         added.map_err(|error| TemplateError::Syntax { file, reason: said(&error) })?;
         let text = |special: Option<Special>| special.map(Special::text).unwrap_or_default();
         Ok(Some(Self { environment, file, beginning: text(config.bos_token), end: text(config.eos_token) }))
@@ -231,7 +234,6 @@ impl ChatTemplate {
     }
 }
 
-/// Jinja as Hugging Face's renderer sets it up.
 /// That a filter or a method cannot do what it is asked to.
 fn refused(reason: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, reason.into())
@@ -244,6 +246,7 @@ fn bounded(written: &str, more: usize) -> Result<(), Error> {
     if fits { Ok(()) } else { Err(refused("it writes too much")) }
 }
 
+/// Jinja as Hugging Face's renderer sets it up, but `lipsum`, whose texts are drawn by chance.
 fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
     // Jinja's own delimiters, which never collide.
@@ -253,7 +256,11 @@ fn environment() -> Environment<'static> {
     environment.set_formatter(python::print);
     environment.add_function("raise_exception", raise);
     environment.add_function("strftime_now", python::strftime_now);
-    environment.add_function("joiner", joiner);
+    environment.add_function(rewrite::COLLECTING, objects::collecting);
+    environment.add_function("cycler", objects::cycler);
+    environment.add_function("joiner", objects::joiner);
+    environment.add_filter(rewrite::REMAINDER, percent::remainder);
+    environment.add_filter("format", percent::format);
     environment.add_filter("tojson", json::to_json);
     environment.add_filter("indent", methods::indent);
     environment.add_filter("int", python::int);

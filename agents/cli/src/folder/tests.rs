@@ -216,6 +216,20 @@ fn text_files_must_be_utf8() {
 }
 
 #[test]
+fn a_decoder_with_a_pooling_makes_vectors() {
+    for family in [Family::Gpt2, Family::Qwen2, Family::Qwen3, Family::Gemma3] {
+        let dir = written(&Folder::new(family));
+        fs::create_dir(dir.path().join("1_Pooling")).unwrap();
+        fs::write(dir.path().join(POOLING), r#"{"pooling_mode_lasttoken": true}"#).unwrap();
+        let folder = ModelFolder::open(dir.path()).unwrap();
+        assert_eq!(folder.architecture().output, Output::Embedding(Pooling::Last));
+        let weights = folder.weights().unwrap();
+        assert!(weights.get("head.weight").is_err(), "what chooses words plays no part");
+        assert!(folder.sentences().is_ok());
+    }
+}
+
+#[test]
 fn minilm_opens_as_published() {
     let folder = minilm();
     let a = folder.architecture();

@@ -192,7 +192,7 @@ impl Rotary {
     }
 }
 
-/// How an encoder makes one vector of a text.
+/// How a model makes one vector of a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pooling {
@@ -204,6 +204,8 @@ pub enum Pooling {
     Last,
     /// The largest of each element.
     Max,
+    /// Mean over the tokens, the first of weight 1, the second of weight 2, and so on.
+    WeightedMean,
 }
 
 /// What a model gives.

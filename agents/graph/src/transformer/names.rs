@@ -178,8 +178,8 @@ fn gemma3(module: &str) -> Option<String> {
     Some(theirs)
 }
 
-/// Whether a tensor is known to play no part: buffers that are recomputed, heads and poolers beside the model, and the
-/// output weights of a tied model (their equality is checked elsewhere).
+/// Whether a tensor is known to play no part: buffers that are recomputed, heads and poolers beside the model, the
+/// output weights of a tied model (their equality is checked elsewhere) and of one that makes vectors.
 pub(super) fn idle(architecture: &Architecture, prefix: &str, tensor: &str) -> bool {
     let inner = tensor.strip_prefix(prefix).unwrap_or(tensor);
     match architecture.family {
@@ -203,5 +203,5 @@ pub(super) fn idle(architecture: &Architecture, prefix: &str, tensor: &str) -> b
 }
 
 fn tied(architecture: &Architecture, tensor: &str) -> bool {
-    tensor == HEAD && architecture.output == (Output::Logits { tied: true })
+    tensor == HEAD && architecture.output != (Output::Logits { tied: false })
 }

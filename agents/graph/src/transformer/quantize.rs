@@ -236,6 +236,12 @@ impl Made<'_> {
                     let last = i64::from(a.context).saturating_sub(1);
                     self.keep("output.last", TensorType::new(32, 0, &[a.width]), &vec![last; a.width as usize])?;
                 }
+                if pooling == Pooling::WeightedMean {
+                    let places: Vec<i64> = (0..a.context.into()).collect();
+                    let weights: Vec<i64> = places.iter().map(|place| place.saturating_add(1)).collect();
+                    self.keep("output.places", TensorType::new(32, 0, &[a.context]), &places)?;
+                    self.keep("output.weights", TensorType::new(VECTOR_BITS, 0, &[a.context]), &weights)?;
+                }
                 let width = a.width as usize;
                 let gain = vec![1 << UNIT_EXPONENT; width];
                 self.keep("output.gain", TensorType::new(VECTOR_BITS, UNIT_EXPONENT, &[a.width]), &gain)?;

@@ -15,7 +15,7 @@ pub(crate) const SIZE: Dimensions =
     Dimensions { vocabulary: 50, width: 24, layers: 3, heads: 4, kv_heads: 2, hidden: 40, context: 16 };
 pub(crate) const TEXT: [u32; 9] = [3, 49, 0, 7, 7, 12, 31, 8, 44];
 
-fn architectures() -> [Architecture; 8] {
+fn architectures() -> [Architecture; 11] {
     let pooled = |pooling| Architecture { output: Output::Embedding(pooling), ..random::bert(SIZE) };
     [
         random::gpt2(SIZE),
@@ -26,6 +26,9 @@ fn architectures() -> [Architecture; 8] {
         pooled(Pooling::First),
         pooled(Pooling::Last),
         pooled(Pooling::Max),
+        pooled(Pooling::WeightedMean),
+        Architecture { output: Output::Embedding(Pooling::WeightedMean), ..random::gpt2(SIZE) },
+        Architecture { output: Output::Embedding(Pooling::Last), ..random::llama(SIZE) },
     ]
 }
 

@@ -39,11 +39,14 @@ pub struct Thrift {
 
 impl Default for Thrift {
     fn default() -> Self {
-        Self { events: 1 << 16, depth: 50_400, own: 64 }
+        Self { events: 1 << 16, depth: Self::DEPTH, own: 64 }
     }
 }
 
 impl Thrift {
+    /// Blocks after which a settled job is past, unless told otherwise: a week of blocks of 12 s.
+    pub const DEPTH: u64 = 50_400;
+
     /// Whether a file is to be shortened.
     pub(super) const fn is_due(&self, scanned: &Scanned) -> bool {
         scanned.events >= self.events && scanned.events >= scanned.left.saturating_mul(2)

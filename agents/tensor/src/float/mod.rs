@@ -319,6 +319,12 @@ fn pool(x: &Tensor, pooling: Pooling) -> Result<Tensor, TchError> {
         Pooling::First => x.f_get(0)?.f_to_kind(Kind::Float),
         Pooling::Last => x.f_get(-1)?.f_to_kind(Kind::Float),
         Pooling::Max => x.f_amax([0], false)?.f_to_kind(Kind::Float),
+        Pooling::WeightedMean => {
+            let tokens = x.size().first().copied().unwrap_or(0);
+            let weights = Tensor::f_arange_start(1, tokens.saturating_add(1), (Kind::Float, x.device()))?;
+            let weighted = x.f_to_kind(Kind::Float)?.f_mul(&weights.f_unsqueeze(1)?)?;
+            weighted.f_sum_dim_intlist(0, false, Kind::Float)?.f_div(&weights.f_sum(Kind::Float)?)
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use bytes::Bytes;
 use cid::Cid;
 use tensorlink_graph::Reference;
+use tensorlink_node::history::Thrift;
 use tensorlink_node::ports::chain::JobState;
 use tensorlink_node::ports::{Event, Net, Owner, Ports, Store};
 use tensorlink_node::shard::Shard;
@@ -13,7 +14,7 @@ use tensorlink_node::{Journal, Roster};
 use tensorlink_store::{Content, Embedded};
 use tensorlink_types::abi::{JobTerms, Offer};
 use tensorlink_types::{Address, JobId, Lane, U256};
-use tensorlink_worker::record::LaneLog;
+use tensorlink_worker::record::{LaneLog, LaneRecord};
 use tensorlink_worker::{Context, Worker};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -156,6 +157,20 @@ impl World {
             ledger.tell(Event::JobSettled { job: JobId(job), refund: U256::ZERO });
         });
     }
+
+    /// Something happens elsewhere, in a block so long after the last one that settled jobs before it are past.
+    fn pass(&self) {
+        self.chain.with(|ledger| {
+            ledger.tell(Event::JobClosing { job: JobId(99), convicted: false });
+            let last = ledger.told.as_mut().and_then(|told| told.last_mut()).unwrap();
+            last.block += Thrift::DEPTH;
+        });
+    }
+
+    fn records(&self) -> Vec<LaneRecord> {
+        let logs = LaneLog::open_all(&Journal::open(self.records.path()).unwrap()).unwrap();
+        logs.iter().map(LaneLog::get).collect()
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -215,5 +230,33 @@ async fn a_restart_keeps_what_a_running_job_needs_and_lets_go_of_what_ended_mean
     world.begin(2);
     world.claimed().await;
     assert_eq!(process.owners().await, [Owner::Lane(lane_of(2))]);
+    process.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_record_of_a_lane_goes_once_its_job_was_settled_long_ago() {
+    let world = World::new(1).await;
+    let process = world.start(LIMIT).await;
+    world.begin(1);
+    world.claimed().await;
+    world.settle(1);
+    until(|| async { world.records()[0].settled_at.is_some() }).await;
+    process.stop().await;
+    let process = world.start(LIMIT).await;
+    assert!(world.records()[0].over, "a reorganisation may undo the settlement");
+    let before = world.records();
+    world.pass();
+    until(|| async { world.records().is_empty() }).await;
+    process.stop().await;
+
+    // Of a version that did not write down when, of a job that no event tells of any more.
+    LaneLog::open(Journal::open(world.records.path()).unwrap(), LaneRecord { settled_at: None, ..before[0].clone() })
+        .unwrap();
+    world.chain.with(|ledger| ledger.told = Some(Vec::new()));
+    let process = world.start(LIMIT).await;
+    until(|| async { world.records()[0].settled_at.is_some() }).await;
+    world.chain.with(|ledger| ledger.tell(Event::JobClosing { job: JobId(99), convicted: false }));
+    world.pass();
+    until(|| async { world.records().is_empty() }).await;
     process.stop().await;
 }

@@ -92,7 +92,10 @@ pub(super) fn show(folder: &ModelFolder, stages: u16) -> Result<Shown> {
 pub(super) fn rows(shown: &Shown) -> Vec<(&'static str, String)> {
     let a = &shown.architecture;
     let gives = match a.output {
-        Output::Embedding(pooling) => format!("encoder, one vector a text ({pooling:?} pooling)").to_lowercase(),
+        Output::Embedding(pooling) => {
+            let kind = if a.causal { "decoder" } else { "encoder" };
+            format!("{kind}, one vector a text ({pooling:?} pooling)").to_lowercase()
+        }
         Output::Logits { tied: true } => "decoder, output tied to the embedding".into(),
         Output::Logits { tied: false } => "decoder".into(),
         Output::Classes(classes) => format!("encoder, a logit for each of {classes} classes"),

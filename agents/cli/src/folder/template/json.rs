@@ -61,7 +61,10 @@ impl Style {
                 self.list(out, ('{', '}'), items, depth)
             }
             ValueKind::Number if !value.is_integer() => {
-                out.push_str(&float(value.clone().try_into()?));
+                let x: f64 = value.clone().try_into()?;
+                let named = [("NaN", x.is_nan()), ("Infinity", x == f64::INFINITY), ("-Infinity", x == -f64::INFINITY)];
+                let name = named.into_iter().find(|(_, is)| *is);
+                out.push_str(&name.map_or_else(|| float(x), |(name, _)| name.to_owned()));
                 Ok(())
             }
             _ => match value.as_str() {
@@ -87,6 +90,7 @@ impl Style {
             }
             Ok::<_, Error>(())
         };
+        bounded(out, 2)?;
         out.push(open);
         let empty = items.is_empty();
         for (number, (key, item)) in items.into_iter().enumerate() {

@@ -1,5 +1,6 @@
 //! What of Python the published chat templates count on, as `transformers` gives it to them.
 
+use std::fmt::Write;
 use std::time::SystemTime;
 
 use minijinja::value::{Kwargs, Value, ValueKind};
@@ -7,32 +8,10 @@ use minijinja::{Error, ErrorKind, Output, State, escape_formatter, filters};
 use time::OffsetDateTime;
 use time::format_description::parse_strftime_owned;
 
-use super::refused;
+use super::{bounded, refused};
 
-/// The template without the tags that mark what the assistant says for training masks; they write nothing. Their
-/// control of whitespace stays.
-pub(super) fn without_generation(source: &str) -> String {
-    let mut out = String::with_capacity(source.len());
-    let mut rest = source;
-    while let Some(at) = rest.find("{%") {
-        let (before, tag) = rest.split_at(at);
-        out.push_str(before);
-        let Some(end) = tag.find("%}") else {
-            rest = tag;
-            break;
-        };
-        let (whole, after) = tag.split_at(end.saturating_add(2));
-        let inner = whole.trim_start_matches("{%").trim_end_matches("%}").trim_matches(['-', '+']).trim();
-        match inner {
-            "generation" => out.push_str(&whole.replacen("generation", "if true", 1)),
-            "endgeneration" => out.push_str(&whole.replacen("endgeneration", "endif", 1)),
-            _ => out.push_str(whole),
-        }
-        rest = after;
-    }
-    out.push_str(rest);
-    out
-}
+/// Deepest value that is written out.
+const DEEPEST: usize = 64;
 
 /// `strftime_now(format)`: the time by this machine's clock, in UTC.
 pub(super) fn strftime_now(format: &str) -> Result<String, Error> {
@@ -48,11 +27,8 @@ fn strftime(at: OffsetDateTime, format: &str) -> Result<String, Error> {
 /// A float as Python writes it: as short as it can be read back, with an exponent of two digits where it is large or
 /// small.
 pub(super) fn float(x: f64) -> String {
-    if x.is_nan() {
-        return "NaN".into();
-    }
-    if x.is_infinite() {
-        return if x > 0.0 { "Infinity" } else { "-Infinity" }.into();
+    if !x.is_finite() {
+        return if x.is_nan() { "nan" } else { ["inf", "-inf"][usize::from(x < 0.0)] }.into();
     }
     let shortest = format!("{x:e}");
     let (digits, exponent) = shortest.split_once('e').unwrap_or((&shortest, "0"));
@@ -60,17 +36,123 @@ pub(super) fn float(x: f64) -> String {
     if (-4..16).contains(&exponent) {
         return format!("{x:?}");
     }
+    format!("{digits}e{}", exponent_of(exponent))
+}
+
+/// An exponent as C and Python write it.
+pub(super) fn exponent_of(exponent: i32) -> String {
     let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{digits}e{sign}{:02}", exponent.unsigned_abs())
+    format!("{sign}{:02}", exponent.unsigned_abs())
+}
+
+/// A value as Python's `str` has it.
+pub(super) fn text(value: &Value) -> Result<String, Error> {
+    let mut out = String::new();
+    match value.as_str() {
+        Some(text) => out.push_str(text),
+        None if value.is_undefined() => {}
+        None => written(&mut out, value, 0)?,
+    }
+    Ok(out)
+}
+
+/// A value as Python's `repr` has it.
+pub(super) fn representation(value: &Value) -> Result<String, Error> {
+    let mut out = String::new();
+    written(&mut out, value, 0)?;
+    Ok(out)
+}
+
+fn written(out: &mut String, value: &Value, depth: usize) -> Result<(), Error> {
+    if depth > DEEPEST {
+        return Err(refused(format!("a value of more than {DEEPEST} levels")));
+    }
+    let deeper = depth.saturating_add(1);
+    let (open, close) = match value.kind() {
+        ValueKind::Map if is_macro(value) => {
+            write!(out, "<Macro {}>", quoted(&text(&value.get_attr("name")?)?))
+                .map_err(|_| refused("a macro's name"))?;
+            return Ok(());
+        }
+        ValueKind::Map => ('{', '}'),
+        ValueKind::Seq if value.is_tuple() => ('(', ')'),
+        ValueKind::Seq | ValueKind::Iterable if value.len().is_some() => ('[', ']'),
+        kind => {
+            let text = match value.as_str() {
+                Some(text) => quoted(text),
+                None if kind == ValueKind::Undefined => "Undefined".into(),
+                None if kind == ValueKind::Number && !value.is_integer() => float(value.clone().try_into()?),
+                None => value.to_string(),
+            };
+            bounded(out, text.len())?;
+            out.push_str(&text);
+            return Ok(());
+        }
+    };
+    bounded(out, 2)?;
+    out.push(open);
+    for (place, item) in value.try_iter()?.enumerate() {
+        if place > 0 {
+            out.push_str(", ");
+        }
+        written(out, &item, deeper)?;
+        if open == '{' {
+            out.push_str(": ");
+            written(out, &value.get_item(&item)?, deeper)?;
+        }
+    }
+    if open == '(' && value.len() == Some(1) {
+        out.push(',');
+    }
+    out.push(close);
+    Ok(())
+}
+
+/// A text in quotes, with escapes for what cannot be seen.
+fn quoted(text: &str) -> String {
+    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
+    let mut out = String::with_capacity(text.len().saturating_add(2));
+    out.push(quote);
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            _ if c == quote || c == '\\' => out.extend(['\\', c]),
+            ' '..='~' => out.push(c),
+            _ if visible(c) => out.push(c),
+            _ => out.push_str(&escape(c)),
+        }
+    }
+    out.push(quote);
+    out
+}
+
+/// Python's escape of a character.
+pub(super) fn escape(c: char) -> String {
+    match u32::from(c) {
+        code @ ..=0xff => format!("\\x{code:02x}"),
+        code @ ..=0xffff => format!("\\u{code:04x}"),
+        code => format!("\\U{code:08x}"),
+    }
+}
+
+/// Whether a character is seen on its own or on the one before it.
+fn visible(c: char) -> bool {
+    let mut both = String::from("a");
+    both.push(c);
+    both.escape_debug().nth(1) == Some(c)
 }
 
 /// Writes what an expression gives.
 pub(super) fn print(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), Error> {
-    if value.kind() == ValueKind::Number && !value.is_integer() {
-        let text = float(value.clone().try_into()?);
-        return out.write_str(&text).map_err(|_| Error::new(ErrorKind::WriteFailure, "the text cannot be written"));
+    match value.kind() {
+        ValueKind::Number | ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => {
+            let unwritten = |_| Error::new(ErrorKind::WriteFailure, "the text cannot be written");
+            out.write_str(&text(value)?).map_err(unwritten)
+        }
+        _ => escape_formatter(out, state, value),
     }
-    escape_formatter(out, state, value)
 }
 
 /// `int`, which gives its default for what is no number.
@@ -103,7 +185,12 @@ pub(super) fn is_sequence(value: &Value) -> bool {
 
 /// `is callable`: functions and macros.
 pub(super) fn is_callable(value: &Value) -> bool {
-    value.kind() == ValueKind::Plain && value.as_object().is_some()
+    value.kind() == ValueKind::Plain && value.as_object().is_some() || is_macro(value)
+}
+
+/// Whether it is a macro, which the engine has as a table of three entries.
+fn is_macro(value: &Value) -> bool {
+    value.kind() == ValueKind::Map && value.len() == Some(3) && value.to_string().starts_with("<macro ")
 }
 
 #[cfg(test)]
@@ -139,21 +226,10 @@ mod tests {
             (1e-4, "0.0001"),
             (1e-5, "1e-05"),
             (-2.5e-10, "-2.5e-10"),
-            (f64::NAN, "NaN"),
-            (f64::NEG_INFINITY, "-Infinity"),
+            (f64::NAN, "nan"),
+            (f64::NEG_INFINITY, "-inf"),
         ] {
             assert_eq!(float(x), written);
         }
-    }
-
-    #[test]
-    fn marks_of_what_is_generated_write_nothing() {
-        let environment = super::super::environment();
-        let source = "a {%- generation -%} b {%- endgeneration %} c{% generation %}d{% endgeneration %}{% if x %}";
-        let made = without_generation(source);
-        assert!(made.ends_with("{% if x %}") && !made.contains("generation"), "{made}");
-        let whole = without_generation("a {%- generation -%} b {%- endgeneration %} c");
-        assert_eq!(environment.render_str(&whole, ()).unwrap(), "ab c");
-        assert_eq!(without_generation("{% generation"), "{% generation");
     }
 }

@@ -244,7 +244,7 @@ fn published_kinds_of_templates_render_as_transformers_renders_them() {
         }
         names.insert(name);
     }
-    assert!(names.len() >= 30 && std::fs::read_dir(folder.join("templates")).unwrap().count() == names.len());
+    assert!(names.len() >= 36 && std::fs::read_dir(folder.join("templates")).unwrap().count() == names.len());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! BERT (Devlin et al. 2018) and RoBERTa (Liu et al. 2019), with the pooling of sentence-transformers.
+//! BERT (Devlin et al. 2018) and RoBERTa (Liu et al. 2019), and the pooling of sentence-transformers.
 
 use super::super::architecture::{Activation, Architecture, Family, Norm, Output, Placement, Pooling};
 use super::{
@@ -96,8 +96,8 @@ pub(super) fn classes(fields: &Fields) -> Result<Vec<String>, ConfigError> {
     (0..names.count()).map(name).collect()
 }
 
-/// Reads `1_Pooling/config.json`, in the form of flags or in that of one name.
-fn read_pooling(json: &[u8]) -> Result<Pooling, ConfigError> {
+/// Reads `1_Pooling/config.json` of an encoder or a decoder, in the form of flags or in that of one name.
+pub(super) fn read_pooling(json: &[u8]) -> Result<Pooling, ConfigError> {
     let fields = Fields::parse("1_Pooling/config.json", json)?;
     let mut asked: Vec<&str> = fields.text("pooling_mode")?.into_iter().collect();
     for flag in FLAGS {
@@ -113,6 +113,7 @@ fn read_pooling(json: &[u8]) -> Result<Pooling, ConfigError> {
         ["max" | "pooling_mode_max_tokens"] => Ok(Pooling::Max),
         ["lasttoken" | "pooling_mode_lasttoken"] => Ok(Pooling::Last),
         ["cls" | "pooling_mode_cls_token"] => Ok(Pooling::First),
+        ["weightedmean" | "pooling_mode_weightedmean_tokens"] => Ok(Pooling::WeightedMean),
         [] => Err(ConfigError::Pooling("no pooling".into())),
         other => Err(ConfigError::Pooling(other.join(" and "))),
     }

@@ -134,10 +134,10 @@ pub enum ConfigError {
          vectors of texts, and compare these"
     )]
     Reranker,
-    /// A pooling that is not computed, or for a decoder.
+    /// A pooling that is not computed.
     #[error(
-        "1_Pooling/config.json asks for {0}; supported are the mean, the largest, the first and the last token's of an \
-         encoder"
+        "1_Pooling/config.json asks for {0}; supported are the mean, the weighted mean, the largest, the first and \
+         the last token's"
     )]
     Pooling(String),
 }

@@ -19,7 +19,7 @@ use serde::Serialize;
 use tensorlink_types::operator::MAX_REDUCTION;
 
 use self::fields::Fields;
-use super::architecture::{Activation, Architecture, Family, Positions};
+use super::architecture::{Activation, Architecture, Family, Output, Positions};
 
 pub use error::ConfigError;
 pub(super) use gemma::LOCAL_THETA;
@@ -95,8 +95,8 @@ pub struct Description {
     pub classes: Vec<String>,
 }
 
-/// Reads `config.json`, and `1_Pooling/config.json` of a sentence-transformers folder if there is one. An encoder
-/// without it is pooled by the mean.
+/// Reads `config.json`, and `1_Pooling/config.json` of a sentence-transformers folder if there is one. With it
+/// the model makes vectors of texts, a decoder as well; an encoder without it is pooled by the mean.
 ///
 /// # Errors
 /// A [`ConfigError`] that names the field and what is supported.
@@ -110,14 +110,15 @@ pub fn describe(config: &[u8], pooling: Option<&[u8]>) -> Result<Description, Co
     let (mut architecture, window) = match family {
         Family::Bert | Family::Roberta => (encoder::read(&fields, family, pooling)?, None),
         Family::Gpt2 | Family::Llama | Family::Mistral | Family::Qwen2 | Family::Qwen3 | Family::Gemma3 => {
-            if pooling.is_some() {
-                return Err(ConfigError::Pooling("an embedding from a decoder".into()));
-            }
-            match family {
+            let (mut architecture, window) = match family {
                 Family::Gpt2 => (decoder::gpt2(&fields)?, None),
                 Family::Gemma3 => (gemma::read(&fields)?, None),
                 _ => decoder::llama(&fields, family)?,
+            };
+            if let Some(pooling) = pooling {
+                architecture.output = Output::Embedding(encoder::read_pooling(pooling)?);
             }
+            (architecture, window)
         }
     };
     let stated_context = architecture.context;

@@ -198,19 +198,20 @@ fn pooling_is_that_of_the_folder() {
         ("pooling_mode_mean_sqrt_len_tokens", Pooling::Mean),
         ("pooling_mode_max_tokens", Pooling::Max),
         ("pooling_mode_lasttoken", Pooling::Last),
+        ("pooling_mode_weightedmean_tokens", Pooling::WeightedMean),
     ] {
         assert_eq!(pooled(json!({ name: true })), Ok(Output::Embedding(pooling)));
         let short = name.trim_start_matches("pooling_mode_").trim_end_matches("_tokens");
         let short = if short == "mean_sqrt_len" { "mean_sqrt_len_tokens" } else { short };
         assert_eq!(pooled(json!({ "pooling_mode": short })), Ok(Output::Embedding(pooling)));
     }
-    let weighted = pooled(json!({ "pooling_mode_weightedmean_tokens": true }));
-    for refused in [weighted, flags(true, true, false), flags(false, false, false)] {
+    let unknown = pooled(json!({ "pooling_mode": "median" }));
+    for refused in [unknown, flags(true, true, false), flags(false, false, false)] {
         assert!(matches!(refused, Err(ConfigError::Pooling(_))), "{refused:?}");
     }
     let decoder = Folder::new(Family::Qwen3).config_json();
-    let refused = describe(&decoder, Some(br#"{ "pooling_mode": "lasttoken" }"#));
-    assert!(matches!(refused, Err(ConfigError::Pooling(_))));
+    let described = describe(&decoder, Some(br#"{ "pooling_mode": "lasttoken" }"#)).unwrap().architecture;
+    assert!(described.causal && described.output == Output::Embedding(Pooling::Last));
 }
 
 #[test]

@@ -44,6 +44,8 @@ const SHARE_EXPONENT: i16 = 22;
 const MAX_TABLE_FRACTION: i64 = 16;
 /// Fraction bits of what tokens' vectors are multiplied by.
 const FACTOR_BITS: i16 = 24;
+/// Bits of tokens' vectors times their places.
+const WEIGHTED_BITS: u8 = 32;
 /// Exponent of an embedding: elements of a unit vector.
 const EMBEDDING_EXPONENT: i16 = 15;
 
@@ -278,6 +280,7 @@ impl<'a> Emitter<'a> {
                 let columns = self.columns(&x)?;
                 self.push("output.max", Opcode::RowMax, &[&columns], vec![0], one)
             }
+            Pooling::WeightedMean => self.weighted(&x)?,
             Pooling::Mean => {
                 let columns = self.columns(&x)?;
                 // The sum over the least power of two that is not less than the count: the length is normalised away.
@@ -292,6 +295,24 @@ impl<'a> Emitter<'a> {
         let (bias_shift, shift) = (accumulator - exponents(&[&bias]), accumulator - i64::from(EMBEDDING_EXPONENT));
         let attributes = vec![0, 1, bias_shift, shift];
         Ok(self.push("output", Opcode::Norm, &[&vector, &gain, &bias], attributes, to))
+    }
+
+    /// The tokens' vectors, each times its place from 1 on, added up, over the least power of two that is not less than
+    /// the sum of the places: `[1, width]`. The length is normalised away.
+    fn weighted(&mut self, x: &Value) -> Result<Value, PlanError> {
+        let (weights, places) = (self.constant("output.weights")?, self.constant("output.places")?);
+        let log = |count: u64| i16::try_from(count.next_power_of_two().trailing_zeros()).unwrap_or(i16::MAX);
+        let (tokens, exponent) = (u64::from(self.tokens), x.ty.exponent());
+        let all = log(tokens.saturating_mul(tokens.saturating_add(1)).wrapping_div(2));
+        // As fine as the wider type allows.
+        let coarser =
+            log(tokens.saturating_add(1)).saturating_sub(WEIGHTED_BITS.saturating_sub(STREAM_BITS).into()).max(0);
+        let to = self.ty("output", WEIGHTED_BITS, exponent.saturating_sub(coarser), x.ty.dims())?;
+        let rows = self.gather("output.weighted", x, &weights, &places, to);
+        let columns = self.columns(&rows)?;
+        let to = self.ty("output", STREAM_BITS, exponent.saturating_sub(all), &[1, self.architecture.width])?;
+        let shift = i64::from(all.saturating_sub(coarser));
+        Ok(self.push("output.sum", Opcode::RowSum, &[&columns], vec![shift], to))
     }
 
     /// Rows that are the columns of the tokens' vectors.

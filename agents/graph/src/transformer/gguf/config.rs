@@ -92,7 +92,7 @@ pub fn config(file: &Gguf<'_>) -> Result<Map<String, Value>, GgufError> {
     Ok([shared, fields].into_iter().filter_map(object).flatten().collect())
 }
 
-/// `1_Pooling/config.json` of an encoder that says how it makes one vector of a text.
+/// `1_Pooling/config.json` of a model that says how it makes one vector of a text.
 ///
 /// # Errors
 /// A [`GgufError`] that names the key.

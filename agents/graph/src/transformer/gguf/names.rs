@@ -83,7 +83,7 @@ fn layout(a: &Architecture, module: &str, vector: bool) -> Layout {
 }
 
 /// Whether a tensor is known to play no part: factors that the configuration says, and the output weights of a tied
-/// model, whose equality is checked elsewhere.
+/// model, whose equality is checked elsewhere, and of one that makes vectors.
 pub(in crate::transformer) fn idle(architecture: &Architecture, tensor: &str) -> bool {
-    tensor == FACTORS || tensor == HEAD && architecture.output == (Output::Logits { tied: true })
+    tensor == FACTORS || tensor == HEAD && architecture.output != (Output::Logits { tied: false })
 }

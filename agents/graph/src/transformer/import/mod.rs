@@ -22,7 +22,7 @@ use safetensors::SafeTensors;
 use serde::Deserialize;
 
 use self::locate::{Convention, Found, Located, Tensor, locate};
-use super::architecture::Architecture;
+use super::architecture::{Architecture, Output};
 use super::gguf::{self, Gguf};
 use super::parameters::Weights;
 
@@ -122,7 +122,8 @@ impl<'a> Checkpoint<'a> {
         }
         let Found { located, idle, problems } = locate(architecture, files, convention, tensors);
         let is_head = |name: &str| name.strip_suffix(convention.head()).is_some_and(|within| !within.ends_with('_'));
-        let mut heads = idle.iter().filter(|(name, _)| architecture.causal && is_head(name));
+        let gives_logits = matches!(architecture.output, Output::Logits { .. });
+        let mut heads = idle.iter().filter(|(name, _)| gives_logits && is_head(name));
         let repeated = heads.next().map(|(_, head)| head.clone());
         let idle = idle.into_keys().collect();
         Ok((Self { architecture: architecture.clone(), located, repeated, idle }, problems))

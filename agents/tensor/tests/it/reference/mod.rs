@@ -81,6 +81,11 @@ impl<'a> Reference<'a> {
                     Pooling::First => sum.clone_from(&x[0]),
                     Pooling::Last => sum.clone_from(&x[x.len() - 1]),
                     Pooling::Mean => x.iter().for_each(|x| add(&mut sum, x)),
+                    Pooling::WeightedMean => {
+                        for (place, x) in x.iter().enumerate() {
+                            sum.iter_mut().zip(x).for_each(|(sum, x)| *sum += (place + 1) as f64 * x);
+                        }
+                    }
                     Pooling::Max => {
                         let largest = |column: usize| x.iter().map(|x| x[column]).fold(f64::NEG_INFINITY, f64::max);
                         sum = (0..sum.len()).map(largest).collect();

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::schedule::{DEEPEST, Whom};
+use super::deepest;
+use super::schedule::Whom;
 use super::wire::{Mood, Weather, Wire};
 use crate::harness::{FIRST_WORKER, Job, LOOK, Network, Process, Served, USER, VALIDATOR};
 
@@ -137,7 +138,7 @@ impl Agents {
         command
             .env("TENSORLINK_RPC", format!("ws://127.0.0.1:{}", agent.endpoint.port))
             .env("TENSORLINK_EXTERNAL", format!("/ip4/127.0.0.1/tcp/{}", agent.peers.port))
-            .env("TENSORLINK_CONFIRMATIONS", DEEPEST.to_string());
+            .env("TENSORLINK_CONFIRMATIONS", deepest().to_string());
         if !bootstrap.is_empty() {
             command.env("TENSORLINK_BOOTSTRAP", bootstrap.join(","));
         }

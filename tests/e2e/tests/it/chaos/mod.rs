@@ -28,20 +28,12 @@ use tensorlink_node::ports::chain::Event;
 
 use crate::harness::{Job, Network, OBSERVER, Subject, USER, address, eventually};
 use agents::{Agents, Errand, JOB};
-use schedule::DEEPEST;
 use storm::{STORM, see_challenged, storm};
 
-/// As long as CI can wait. `script/chaos` sets both.
+/// As long, and with reorganisations as deep, as CI can wait. `script/chaos` sets all three.
 const SECONDS: u64 = 75;
 const SEED: u64 = 7;
-
-/// Found, hired and confirmed.
-const START: Duration = Duration::from_secs(300);
-/// Everything that waits for a clock has waited for it.
-const CALM: Duration = Duration::from_secs(600);
-
-/// An interval of the only replica that is left, which reveals each when the one before is confirmed.
-const ALONE: Duration = Duration::from_secs(DEEPEST + 4);
+const DEPTH: u64 = 8;
 
 /// Steps that are trained in a minute of such weather, and half as many more: a job that is over too soon
 /// proves little.
@@ -57,19 +49,45 @@ fn number(name: &str, default: u64) -> u64 {
     text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number"))
 }
 
+/// Blocks of the deepest reorganisation, and so the confirmations that everybody waits for: what is confirmed is let go
+/// of, and could not be claimed again.
+fn deepest() -> u64 {
+    number("CHAOS_DEPTH", DEPTH)
+}
+
+/// So many seconds, and so many more for each confirmation beyond those in CI: a block takes a second.
+fn seconds(in_ci: u64, each: u64) -> u64 {
+    in_ci + each * deepest().saturating_sub(DEPTH)
+}
+
+/// Until all is found, hired and confirmed.
+fn started_within() -> Duration {
+    Duration::from_secs(seconds(300, 8))
+}
+
+/// Everything that waits for a clock has waited for it.
+fn calm() -> Duration {
+    Duration::from_secs(seconds(600, 12))
+}
+
+/// An interval of the only replica that is left, which reveals each when the one before is confirmed.
+fn alone() -> Duration {
+    Duration::from_secs(deepest() + 4)
+}
+
 /// How long the storm is, and the seed that it comes from.
 fn weather() -> (Duration, u64) {
     let (seconds, seed) = (number("CHAOS_SECONDS", SECONDS), number("CHAOS_SEED", SEED));
-    println!("chaos: {seconds} s from seed {seed}");
+    println!("chaos: {seconds} s from seed {seed}, up to {} blocks undone", deepest());
     (Duration::from_secs(seconds), seed)
 }
 
 /// What takes hours on a public chain takes minutes here, and what takes minutes, like an outage, seconds: longer
 /// clocks than in the other tests keep the proportion.
 fn clocks(parameters: &mut Parameters) {
-    parameters.disputeClock = 150;
-    parameters.sealWindow = 240;
-    parameters.unbondingDelay = alloy::primitives::aliases::U40::from(1_000);
+    parameters.disputeClock = seconds(150, 4).try_into().unwrap();
+    parameters.sealWindow = seconds(240, 4).try_into().unwrap();
+    parameters.unbondingDelay = alloy::primitives::aliases::U40::from(seconds(1_000, 10));
 }
 
 /// Two stages, each twice, for so long a storm.
@@ -83,7 +101,7 @@ fn job(storm: Duration) -> Job {
         steps_per_interval: STEPS_PER_INTERVAL,
         token: "sno",
         subject: Subject::Digits,
-        challenge_window: 20,
+        challenge_window: seconds(20, 1).try_into().unwrap(),
     }
 }
 
@@ -104,14 +122,14 @@ async fn no_honest_party_loses_anything_whatever_fails() {
     see_challenged(network, seed).await;
     println!("chaos: {} claims so far", claims(network).await);
 
-    let (mut closed, limit) = (false, CALM + ALONE * intervals);
+    let (mut closed, limit) = (false, calm() + alone() * intervals);
     if !agents.see_done(network, limit).await {
         // Replicas do not wait for each other for ever (rule P-25). Where each has lost a stage, only the user can end
         // the job.
         assert!(verdict::nobody_can_go_on(network).await, "the job does not end");
         network.ok(USER, &["job", "cancel", &JOB.to_string()]).await;
         closed = true;
-        assert!(agents.see_done(network, CALM).await, "the closed job does not end");
+        assert!(agents.see_done(network, calm()).await, "the closed job does not end");
     }
     println!("chaos: the job is settled after {:.0} s", began.elapsed().as_secs_f32());
     agents.assert_nobody_fell();
@@ -121,13 +139,13 @@ async fn no_honest_party_loses_anything_whatever_fails() {
 /// Until everybody has seen the job start: what follows is about training, not about hiring. The weather turns before
 /// anybody trains.
 async fn confirmed_start(network: &Network, agents: &mut Agents) {
-    eventually("the job starts", START, async || {
+    eventually("the job starts", started_within(), async || {
         agents.tend(network);
         let head = network.chain().head().await.unwrap().number;
         let events = network.events().await;
         let started = events.into_iter().find(|at| matches!(at.event, Event::JobStarted { .. }))?;
         agents.set_weather(STORM);
-        (started.block + DEEPEST < head).then_some(())
+        (started.block + deepest() < head).then_some(())
     })
     .await;
     agents.posted = true;

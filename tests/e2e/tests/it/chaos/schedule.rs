@@ -5,11 +5,9 @@ use std::time::Duration;
 
 use super::dice::Dice;
 
-/// Deepest reorganisation, and so the confirmations that everybody waits for.
-pub(super) const DEEPEST: u64 = 8;
-
-/// Between two faults.
-const GAP: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(8));
+/// Shortest time between two faults. The longest is that of as many blocks as are undone at most, of a second each:
+/// what has to be confirmed comes through between two reorganisations of any depth.
+const GAP: Duration = Duration::from_secs(2);
 /// How long a killed agent stays away.
 const AWAY: (Duration, Duration) = (Duration::ZERO, Duration::from_secs(8));
 /// How long an endpoint or a wire is out of order: beyond all retries of one request, which take 2 s when it is refused
@@ -72,12 +70,12 @@ const DECK: [Card; 10] = [
     Card::Challenge,
 ];
 
-/// Faults of `agents` agents in so much time, in order.
-pub(super) fn schedule(seed: u64, length: Duration, agents: usize) -> Vec<Planned> {
+/// Faults of `agents` agents in so much time, in order, with reorganisations of up to `deepest` blocks.
+pub(super) fn schedule(seed: u64, length: Duration, agents: usize, deepest: u64) -> Vec<Planned> {
     let mut dice = Dice::new(seed);
     let (mut planned, mut at, mut deck) = (Vec::new(), Duration::ZERO, Vec::new());
     loop {
-        at += dice.between(GAP.0, GAP.1);
+        at += dice.between(GAP, Duration::from_secs(deepest));
         if at >= length {
             return planned;
         }
@@ -93,8 +91,8 @@ pub(super) fn schedule(seed: u64, length: Duration, agents: usize) -> Vec<Planne
             Card::Refuse => Fault::Refuse { whom, lasts },
             Card::Hang => Fault::Hang { whom, lasts },
             Card::Isolate => Fault::Isolate { agent, lasts },
-            Card::Reorganise => Fault::Reorganise { depth: 1 + dice.below(DEEPEST) },
-            Card::Deepest => Fault::Reorganise { depth: DEEPEST },
+            Card::Reorganise => Fault::Reorganise { depth: 1 + dice.below(deepest) },
+            Card::Deepest => Fault::Reorganise { depth: deepest },
             Card::Challenge => Fault::Challenge,
         };
         planned.push(Planned { at, fault });
@@ -116,23 +114,24 @@ impl fmt::Display for Fault {
 
 #[test]
 fn a_seed_fixes_the_schedule_and_every_kind_comes() {
-    let length = Duration::from_secs(90);
-    for seed in 0..100 {
-        let planned = schedule(seed, length, 6);
-        assert_eq!(planned, schedule(seed, length, 6));
+    for (seed, deepest) in (0..100).flat_map(|seed| [(seed, 8), (seed, 64)]) {
+        let length = Duration::from_secs(12 * deepest);
+        let planned = schedule(seed, length, 6, deepest);
+        assert_eq!(planned, schedule(seed, length, 6, deepest));
         assert!(planned.is_sorted_by_key(|planned| planned.at) && planned.last().unwrap().at < length);
+        let depths = planned.iter().filter_map(|planned| match planned.fault {
+            Fault::Reorganise { depth } => Some(depth),
+            _ => None,
+        });
         let has = |kind: fn(&Fault) -> bool| planned.iter().any(|planned| kind(&planned.fault));
         assert!(has(|fault| matches!(fault, Fault::Kill { agent: 0..6, .. })), "{seed}");
         assert!(has(|fault| matches!(fault, Fault::Refuse { .. })), "{seed}");
         assert!(has(|fault| matches!(fault, Fault::Hang { .. })), "{seed}");
         assert!(has(|fault| matches!(fault, Fault::Isolate { agent: 0..6, .. })), "{seed}");
-        assert!(has(|fault| *fault == Fault::Reorganise { depth: DEEPEST }), "{seed}");
+        assert!(depths.clone().any(|depth| depth == deepest), "{seed}");
         assert!(has(|fault| *fault == Fault::Challenge), "{seed}");
-        let depths = planned.iter().filter_map(|planned| match planned.fault {
-            Fault::Reorganise { depth } => Some(depth),
-            _ => None,
-        });
-        assert!(depths.into_iter().all(|depth| (1..=DEEPEST).contains(&depth)), "{seed}");
+        assert!(depths.into_iter().all(|depth| (1..=deepest).contains(&depth)), "{seed}");
     }
-    assert_ne!(schedule(1, length, 6), schedule(2, length, 6));
+    let length = Duration::from_secs(90);
+    assert_ne!(schedule(1, length, 6, 8), schedule(2, length, 6, 8));
 }

@@ -9,14 +9,16 @@ use tensorlink_types::{Address, U256};
 use tokio_util::sync::CancellationToken;
 
 use super::agents::{Agents, Errand, JOB};
-use super::schedule::DEEPEST;
 use super::storm::{STORM, storm};
 use super::wire::{Weather, Wire};
-use super::{CALM, START, clocks, verdict, weather};
+use super::{calm, clocks, deepest, seconds, started_within, verdict, weather};
 use crate::harness::{LOOK, Network, Report, Served, Serving, Shape, USER, sno};
 
-/// Two stages, each twice.
-const SHAPE: Shape = Shape { stages: 2, replicas: 2, longest: 32, integers: false, window: 30 };
+/// Two stages, each twice; what was redeemed last can be redeemed again when it is undone.
+fn shape() -> Shape {
+    Shape { stages: 2, replicas: 2, longest: 32, integers: false, window: seconds(30, 1).try_into().unwrap() }
+}
+
 const PROMPT: &str = "the cat";
 /// Each is a text of its own.
 const SEEDS: [u64; 4] = [1, 2, 3, 4];
@@ -47,7 +49,7 @@ impl Delivered {
                 if let Some(answer) = serving.complete_if_possible(PROMPT, seed).await {
                     break answer;
                 }
-                assert!(began.elapsed() < CALM, "nobody answers");
+                assert!(began.elapsed() < calm(), "nobody answers");
                 agents.tend(network);
                 tokio::time::sleep(LOOK).await;
             };
@@ -69,17 +71,17 @@ async fn insist(serving: &Serving, seed: u64, over: &CancellationToken) -> Vec<(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_text_is_right_or_unpaid_whatever_fails() {
     let ((length, seed), began) = (weather(), Instant::now());
-    let lanes = usize::from(SHAPE.stages * SHAPE.replicas);
+    let lanes = usize::from(shape().stages * shape().replicas);
     let network = &Network::staked(lanes, clocks).await;
-    let served = Served::decoder(network, SHAPE);
+    let served = Served::decoder(network, shape());
     let front = Wire::new(Weather::FAIR, seed).await;
     let mut serving = Serving::at(served.clone(), JOB, &format!("127.0.0.1:{}", front.port));
     let mut agents = Agents::new(network, Errand::Serving(served, front), seed).await;
     agents.start(network).await;
-    assert!(agents.see_done(network, START).await, "the job is not posted");
+    assert!(agents.see_done(network, started_within()).await, "the job is not posted");
     agents.go_on();
     let key = network.path(&format!("data-{USER}")).join("gateway.key");
-    let opened = agents.see(network, START, async |_| key.exists());
+    let opened = agents.see(network, started_within(), async |_| key.exists());
     assert!(opened.await, "the gateway does not open");
     serving.take_key(&key);
     let mut delivered = Delivered::default();
@@ -101,7 +103,7 @@ async fn a_text_is_right_or_unpaid_whatever_fails() {
     delivered.ask_all(&serving, (network, &mut agents)).await;
 
     network.ok(USER, &["job", "cancel", &JOB.to_string()]).await;
-    let limit = CALM + Duration::from_secs(2 * u64::from(SHAPE.window) + DEEPEST);
+    let limit = calm() + Duration::from_secs(2 * u64::from(shape().window) + deepest());
     let settled = agents.see(network, limit, async |_| refund(network).await.is_some());
     assert!(settled.await, "the job does not end");
     println!("chaos: the job is settled after {:.0} s", began.elapsed().as_secs_f32());
@@ -109,7 +111,7 @@ async fn a_text_is_right_or_unpaid_whatever_fails() {
     let report = Report { json: Value::Null, events: network.events().await };
     verdict::nobody_was_convicted(&report);
     what_was_delivered_is_paid(&report, delivered.tokens);
-    let released = agents.see(network, CALM, async |_| {
+    let released = agents.see(network, calm(), async |_| {
         for worker in 0..lanes {
             if network.stake(worker).await.locked > 0 {
                 return false;
@@ -148,7 +150,7 @@ fn what_was_delivered_is_paid(report: &Report, tokens: u64) {
     });
     let sum: U256 = paid.iter().map(|(.., amount)| *amount).chain(fees).chain(refunds).sum();
     assert_eq!(sum, sno(Serving::DEPOSIT), "{paid:?}");
-    for stage in 0..SHAPE.stages {
+    for stage in 0..shape().stages {
         let units: u64 = paid.iter().filter(|(at, ..)| *at == stage).map(|(_, units, _)| units).sum();
         println!("chaos: stage {stage} is paid for {units} tokens; {tokens} were delivered");
         assert!(units >= tokens, "stage {stage} is paid for {units} of {tokens} tokens that were delivered");

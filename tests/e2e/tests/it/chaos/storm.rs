@@ -13,6 +13,7 @@ use tensorlink_types::abi::Question;
 use tokio::time::{Instant, timeout};
 
 use super::agents::Agents;
+use super::deepest;
 use super::dice::Dice;
 use super::schedule::{Fault, Whom, schedule};
 use super::wire::{Mood, Weather};
@@ -40,7 +41,7 @@ enum Mend {
 
 /// Faults for so long; afterwards nothing is out of order any more, though some may still be away.
 pub(super) async fn storm(network: &Network, agents: &mut Agents, length: Duration, seed: u64) {
-    let mut planned = schedule(seed, length, agents.all.len()).into_iter().peekable();
+    let mut planned = schedule(seed, length, agents.all.len(), deepest()).into_iter().peekable();
     let mut mends: Vec<(Instant, Mend)> = Vec::new();
     let mut dice = Dice::new(seed);
     // Those for which there was no claim yet.

@@ -274,6 +274,10 @@ fn tokens_windows_and_poolings_are_read() {
         assert_eq!(architecture.output, Output::Embedding(pooled));
         assert_eq!(architecture.activation, Activation::Gelu);
     }
+    let mut file = of(Family::Qwen3);
+    file.set("qwen3.pooling_type", Value::U32(3));
+    assert_eq!(described(&file).unwrap().architecture.output, Output::Embedding(Pooling::Last));
+    assert!(read(&file).is_ok());
     let mut file = of(Family::Bert);
     file.tensors.retain(|tensor| tensor.name != "token_types.weight");
     assert!(!described(&file).unwrap().architecture.token_types);
