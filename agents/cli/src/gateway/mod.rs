@@ -23,14 +23,14 @@
 //! | `POST /v1/embeddings` | `model`; `input`: a text, texts, token ids, arrays of them; `encoding_format`; `dimensions`: the model's own |
 //! | `POST /v1/completions` | `model`; `prompt`, in the forms of `input`, at most 16; `max_tokens` (16) |
 //! | `POST /v1/chat/completions` | `model`; `messages`: `system`, `developer`, `user`, `assistant`, of texts or text parts; `max_completion_tokens` or `max_tokens` (what the context holds) |
-//! | both of these | `temperature` 0 to 2 (1), `top_p` 0 to 1 (1), `top_k` (all; not OpenAI's), `seed`, `stop`: up to 4, `stream`, `stream_options.include_usage` |
+//! | both of these | `temperature` 0 to 2 (1), `top_k` (all; not OpenAI's), `top_p` 0 to 1 (1), `min_p` 0 to 1 (0; not OpenAI's), `seed`, `stop`: up to 4, `stream`, `stream_options.include_usage` |
 //! | `GET /v1/receipts/{id}` | (over the workers of a serving job) |
 //! | all `POST` | `user`, which is not kept |
 //!
 //! `max_tokens` beyond what the context has room for is cut to it, and the text ends with the reason `length`. A chat's
 //! `chat_template_kwargs` go to the chat template. Fields that would change the answer in a way that is not offered are
 //! taken at their defaults and refused by name at any other value: `n`, `best_of`, `echo`, `logprobs`, `logit_bias`,
-//! penalties, `min_p`, `suffix`, tools, `response_format` other than text. All others change nothing: OpenAI's own
+//! penalties, `suffix`, tools, `response_format` other than text. All others change nothing: OpenAI's own
 //! silently, unknown ones with a line in the log, or refused by name where `--strict` asks for it. Equal requests with
 //! equal seeds give equal texts; without a seed, each text of a request has its own draws. `system_fingerprint` names
 //! the model and the version that made the text.

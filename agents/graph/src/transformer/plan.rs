@@ -147,7 +147,7 @@ impl Plan {
 
     /// The stage's program for a text of `tokens` tokens: one forward pass, no state. The first stage receives token
     /// numbers (`tokens`, 32 bits, exponent 0), every other the residual stream (`tokens × width`); the last sends the
-    /// output. Where that is a choice, it takes a row of controls for each token (`tokens × 7`, 32 bits, exponent 0) as
+    /// output. Where that is a choice, it takes a row of controls for each token (`tokens × 8`, 32 bits, exponent 0) as
     /// from the next stage: the user is the neighbour at both ends.
     ///
     /// # Errors

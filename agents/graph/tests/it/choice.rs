@@ -1,5 +1,7 @@
 //! Programs that choose tokens, against what choosing means.
 
+use std::collections::BTreeSet;
+
 use tensorlink_graph::Reference;
 use tensorlink_graph::executor::ExecuteError;
 use tensorlink_graph::transformer::choice::{SamplingParams, controls};
@@ -58,7 +60,7 @@ fn without_temperature_the_largest_logit_is_chosen() {
         let runner = runner(&model, Head::Choice);
         let (few, share) = (
             SamplingParams { top_k: 3, ..SamplingParams::default() },
-            SamplingParams { top_p: 0.2, ..SamplingParams::default() },
+            SamplingParams { top_p: 0.2, min_p: 0.9, ..SamplingParams::default() },
         );
         for choice in [SamplingParams::default(), few, share] {
             assert_eq!(chosen(&runner, &TEXT, choice), due);
@@ -98,43 +100,79 @@ fn tokens_are_chosen_as_often_as_they_are_likely() {
     }
 }
 
+/// Tokens that may be chosen, and their chances: logits over the temperature, then the top k, of these the top p, of
+/// these those that min p allows, as `transformers` has it. A token is left if only so much is wrong with its chance.
+fn allowed(logits: &[f64], choice: SamplingParams, wrong: f64) -> Vec<(usize, f64)> {
+    let SamplingParams { temperature, top_k, top_p, min_p, .. } = choice;
+    let mut left = ranked(logits);
+    if top_k > 0 {
+        let least = logits[left[top_k as usize - 1]];
+        left.retain(|id| logits[*id] >= least);
+    }
+    let chances = |ids: &[usize]| softmax(&ids.iter().map(|id| logits[*id]).collect::<Vec<_>>(), temperature);
+    let (own, mut likelier) = (chances(&left), 0.0);
+    let heavy = own.iter().take_while(|chance| {
+        let enough = likelier >= top_p + wrong;
+        likelier += *chance;
+        !enough
+    });
+    // Ties are all allowed.
+    let least = logits[left[heavy.count().max(1) - 1]];
+    let most = logits[left[0]];
+    let likely = |id: &usize| ((logits[*id] - most) / temperature).exp() >= min_p * (1.0 - wrong);
+    left.retain(|id| logits[*id] >= least && likely(id));
+    let chances = chances(&left);
+    left.into_iter().zip(chances).collect()
+}
+
 #[test]
-fn only_the_likeliest_are_chosen_among() {
-    let model = quantized(random::gpt2(SIZE));
+fn tokens_are_chosen_among_those_that_are_allowed() {
+    let model = quantized(random::gpt2(Dimensions { layers: 1, ..SIZE }));
     let logits = logits(&model, &TEXT);
     let runner = runner(&model, Head::Choice);
-    for (top_k, top_p) in [(1, 1.0), (4, 1.0), (0, 0.3), (0, 0.7), (6, 0.5), (2, 0.9)] {
-        let mut seen = vec![std::collections::BTreeSet::new(); TEXT.len()];
-        for seed in 0..60 {
-            let choice = SamplingParams { temperature: 3.0, top_k, top_p, seed };
-            let ids = chosen(&runner, &TEXT, choice);
+    let (draws, mut least, mut most) = (100, usize::MAX, 0);
+    for (temperature, top_k, top_p, min_p) in [
+        (3.0, 1, 1.0, 0.0),
+        (3.0, 4, 1.0, 0.0),
+        (1.0, 0, 0.3, 0.0),
+        (3.0, 0, 0.7, 0.0),
+        (0.2, 0, 0.7, 0.0),
+        (0.05, 0, 0.9, 0.0),
+        (0.5, 6, 0.5, 0.0),
+        (64.0, 6, 0.5, 0.0),
+        (64.0, 0, 1.0, 0.998),
+        (3.0, 0, 1.0, 0.8),
+        (0.3, 0, 1.0, 0.3),
+        (0.01, 0, 1.0, 1e-6),
+        (1.0, 0, 0.2, 0.4),
+        (1.0, 9, 0.9, 0.7),
+        (2.0, 0, 1.0, 1.0),
+        (0.0003, 0, 0.9, 0.5),
+    ] {
+        let choice = SamplingParams { temperature, top_k, top_p, min_p, seed: 0 };
+        let mut seen = vec![BTreeSet::new(); TEXT.len()];
+        for seed in 0..draws {
+            let ids = chosen(&runner, &TEXT, SamplingParams { seed, ..choice });
             seen.iter_mut().zip(ids).for_each(|(seen, id)| seen.extend([id]));
         }
         for (seen, logits) in seen.iter().zip(&logits) {
-            let order = ranked(logits);
-            // The share is of what the top k have, not of all.
-            let kept = if top_k == 0 { order.len() } else { top_k as usize };
-            let own: Vec<f64> = order[..kept].iter().map(|id| logits[*id]).collect();
-            let mut share = 0.0;
-            // A token is allowed if those likelier than it weigh too little; ties are all allowed.
-            let last = softmax(&own, 1.0).into_iter().take_while(|probability| {
-                let enough = share >= top_p + 1e-4;
-                share += probability;
-                !enough
-            });
-            let count = last.count();
-            let least = logits[order[count - 1]];
-            assert!(seen.iter().all(|id| *id < 50 && logits[*id] >= least), "top {top_k}, {top_p}: {seen:?}");
-            assert!(count == 1 || seen.len() > 1, "top {top_k}, {top_p}: {seen:?} of {count}");
+            let more: BTreeSet<usize> = allowed(logits, choice, 1e-3).into_iter().map(|(id, _)| id).collect();
+            assert!(seen.is_subset(&more), "{choice:?}: {seen:?} of {more:?}");
+            // What is drawn every tenth time, or more often, is drawn.
+            for (id, chance) in allowed(logits, choice, -1e-3) {
+                assert!(chance < 0.1 || seen.contains(&id), "{choice:?}: {id} with {chance}, not in {seen:?}");
+            }
+            (least, most) = (least.min(more.len()), most.max(more.len()));
         }
     }
+    assert!(least == 1 && most > 20, "{least} to {most} tokens are allowed");
 }
 
 #[test]
 fn the_same_seed_gives_the_same_tokens_in_any_parts() {
     let model = quantized(random::llama(SIZE));
     let runner = runner(&model, Head::Choice);
-    let choice = |seed| SamplingParams { temperature: 1.0, top_k: 20, top_p: 0.9, seed };
+    let choice = |seed| SamplingParams { temperature: 1.0, top_k: 20, top_p: 0.9, min_p: 0.02, seed };
     let all = chosen(&runner, &TEXT, choice(5));
     assert_eq!(all, chosen(&runner, &TEXT, choice(5)));
     assert_ne!(all, chosen(&runner, &TEXT, choice(6)));
@@ -173,7 +211,7 @@ fn choices_need_logits_and_controls() {
     assert_eq!(first.program(3).unwrap().from_next, []);
     let runner = runner(&model, Head::Choice);
     let program = runner.plan().program(3).unwrap();
-    assert_eq!(program.from_next[0].dims(), [3, 7]);
+    assert_eq!(program.from_next[0].dims(), [3, 8]);
     let operands = program.operators.iter().flat_map(|operator| &operator.operands);
     assert!(operands.into_iter().any(|operand| operand.source == Source::FromNext(0)));
 

@@ -87,7 +87,7 @@ fn parts_and_company_change_no_bit() {
 #[test]
 fn chosen_tokens_are_those_of_the_whole_text() {
     let ids = text(23);
-    let choice = SamplingParams { temperature: 1.3, top_k: 30, top_p: 0.95, seed: 11 };
+    let choice = SamplingParams { temperature: 1.3, top_k: 30, top_p: 0.95, min_p: 0.02, seed: 11 };
     let choices: Vec<_> = (0..23).map(|i| (i > 8 && i != 15).then_some(choice)).collect();
     for model in decoders() {
         let (plan, constants) = model.stage_with(0..2, Head::Choice, |_| TensorRoot::default()).unwrap();

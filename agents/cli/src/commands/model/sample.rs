@@ -37,9 +37,12 @@ pub struct SampleArgs {
     /// Choose among so many of the likeliest tokens [default: among all].
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
     pub top_k: Option<u32>,
-    /// Choose among the likeliest tokens that together have this share of the probability.
+    /// Choose among the likeliest of these that together have this share of their probability.
     #[arg(long, value_name = "P", default_value_t = 1.0)]
     pub top_p: f64,
+    /// Choose among those of these that are at least this share as likely as the likeliest.
+    #[arg(long, value_name = "P", default_value_t = 0.0)]
+    pub min_p: f64,
     /// Of the draws: the same seed gives the same text, on every machine.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
@@ -66,6 +69,7 @@ impl SampleArgs {
             temperature: self.temperature,
             top_k: self.top_k.unwrap_or(0),
             top_p: self.top_p,
+            min_p: self.min_p,
             seed: self.seed,
         };
         choice.check()?;
@@ -193,6 +197,7 @@ mod tests {
             temperature: 0.0,
             top_k: None,
             top_p: 1.0,
+            min_p: 0.0,
             seed: 0,
             how: Quantising::default(),
             device: Some("cpu".into()),
@@ -218,6 +223,8 @@ mod tests {
         assert!(warm.contains("temperature 65"), "{warm}");
         let share = refused(&model, "a", |args| args.top_p = 0.0).await;
         assert!(share.contains("top_p 0"), "{share}");
+        let least = refused(&model, "a", |args| args.min_p = 1.5).await;
+        assert!(least.contains("min_p 1.5"), "{least}");
         let absent = refused(&folders.path().join("absent"), "a", |_| ()).await;
         assert!(absent.contains("absent"), "{absent}");
     }

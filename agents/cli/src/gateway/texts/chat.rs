@@ -27,6 +27,7 @@ struct Wanted {
     temperature: Option<f64>,
     top_p: Option<f64>,
     top_k: Option<i64>,
+    min_p: Option<f64>,
     seed: Option<i64>,
     stop: Option<Stop>,
     stream: Option<bool>,
@@ -59,8 +60,6 @@ struct Wanted {
     web_search_options: Odd,
     #[serde(default)]
     repetition_penalty: Odd,
-    #[serde(default)]
-    min_p: Odd,
     /// For the chat template.
     chat_template_kwargs: Option<Variables>,
 }
@@ -89,7 +88,6 @@ impl Wanted {
         only("audio", &self.audio, &[], "text only")?;
         only("web_search_options", &self.web_search_options, &[], "the web is not searched")?;
         only("repetition_penalty", &self.repetition_penalty, &[Odd::Number(1.0)], "1 only")?;
-        only("min_p", &self.min_p, &[Odd::Number(0.0)], "0 only")?;
         if self.response_format.as_ref().is_some_and(|format| format.kind != "text") {
             return Err(ApiError::invalid("response_format must be {\"type\": \"text\"}.").at("response_format"));
         }
@@ -121,9 +119,9 @@ pub(in crate::gateway) async fn create(
     let (asked, wanted): (_, Wanted) = Asked::read(gateway, request).await?;
     wanted.supported()?;
     let most = wanted.most()?;
-    let Wanted { model, messages, temperature, top_p, top_k, seed, stop, stream, stream_options, .. } = wanted;
+    let Wanted { model, messages, temperature, top_p, top_k, min_p, seed, stop, stream, stream_options, .. } = wanted;
     let variables = wanted.chat_template_kwargs.unwrap_or_default();
-    let mut options = Fields { temperature, top_p, top_k, seed, stop, stream, stream_options }.check()?;
+    let mut options = Fields { temperature, top_p, top_k, min_p, seed, stop, stream, stream_options }.check()?;
     let prompts = vec![Prompt::Chat(Conversation { messages: messages_of(messages)?, variables })];
     let ask = Ask { prompts, most, sampling: options.sampling, stops: std::mem::take(&mut options.stops) };
     asked.answer(Kind::Chat, &model, "messages", ask, &options).await

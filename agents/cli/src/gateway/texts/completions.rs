@@ -31,6 +31,7 @@ struct Wanted {
     temperature: Option<f64>,
     top_p: Option<f64>,
     top_k: Option<i64>,
+    min_p: Option<f64>,
     seed: Option<i64>,
     stop: Option<Stop>,
     stream: Option<bool>,
@@ -53,8 +54,6 @@ struct Wanted {
     suffix: Odd,
     #[serde(default)]
     repetition_penalty: Odd,
-    #[serde(default)]
-    min_p: Odd,
 }
 
 impl Wanted {
@@ -67,7 +66,6 @@ impl Wanted {
         only("presence_penalty", &self.presence_penalty, &[Odd::Number(0.0)], "0 only")?;
         only("frequency_penalty", &self.frequency_penalty, &[Odd::Number(0.0)], "0 only")?;
         only("repetition_penalty", &self.repetition_penalty, &[Odd::Number(1.0)], "1 only")?;
-        only("min_p", &self.min_p, &[Odd::Number(0.0)], "0 only")?;
         only("suffix", &self.suffix, &[Odd::Text(String::new())], "texts are continued at their end only")?;
         if self.prompt.0.len() > MAX_PROMPTS {
             let message = format!("{} prompts: send at most {MAX_PROMPTS} in one request.", self.prompt.0.len());
@@ -84,9 +82,10 @@ pub(in crate::gateway) async fn create(
 ) -> Result<Response, ApiError> {
     let (asked, wanted): (_, Wanted) = Asked::read(gateway, request).await?;
     wanted.supported()?;
-    let Wanted { model, prompt, max_tokens, temperature, top_p, top_k, seed, stop, stream, stream_options, .. } =
-        wanted;
-    let mut options = Fields { temperature, top_p, top_k, seed, stop, stream, stream_options }.check()?;
+    let Wanted {
+        model, prompt, max_tokens, temperature, top_p, top_k, min_p, seed, stop, stream, stream_options, ..
+    } = wanted;
+    let mut options = Fields { temperature, top_p, top_k, min_p, seed, stop, stream, stream_options }.check()?;
     let most = max_tokens.map_or(Ok(DEFAULT_LENGTH), |tokens| most("max_tokens", tokens))?;
     let begins = |input| match input {
         Input::Text(text) => Prompt::Text(text),

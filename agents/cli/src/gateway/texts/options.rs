@@ -22,6 +22,7 @@ pub(super) struct Fields {
     pub(super) temperature: Option<f64>,
     pub(super) top_p: Option<f64>,
     pub(super) top_k: Option<i64>,
+    pub(super) min_p: Option<f64>,
     pub(super) seed: Option<i64>,
     pub(super) stop: Option<Stop>,
     pub(super) stream: Option<bool>,
@@ -48,12 +49,12 @@ impl Fields {
     /// # Errors
     /// Values out of range, by field.
     pub(super) fn check(self) -> Result<Options, ApiError> {
-        let share = |field: &'static str, value: Option<f64>, most: f64| match value {
+        let share = |field: &'static str, value: Option<f64>, most: f64, default: f64| match value {
             Some(value) if !(0.0..=most).contains(&value) => {
                 Err(ApiError::invalid(format!("{field} is {value}: it must be 0 to {most}.")).at(field))
             }
             Some(value) => Ok(value),
-            None => Ok(1.0),
+            None => Ok(default),
         };
         let top_k = match self.top_k {
             // All, in any of the ways that servers have for it.
@@ -66,8 +67,9 @@ impl Fields {
             Some(k) => u32::try_from(k).unwrap_or(u32::MAX),
         };
         let sampling = Sampling {
-            temperature: share("temperature", self.temperature, MAX_TEMPERATURE)?,
-            top_p: share("top_p", self.top_p, 1.0)?.max(LEAST_SHARE),
+            temperature: share("temperature", self.temperature, MAX_TEMPERATURE, 1.0)?,
+            top_p: share("top_p", self.top_p, 1.0, 1.0)?.max(LEAST_SHARE),
+            min_p: share("min_p", self.min_p, 1.0, 0.0)?,
             top_k,
             seed: self.seed.map(i64::cast_unsigned),
         };

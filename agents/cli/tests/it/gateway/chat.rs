@@ -93,7 +93,7 @@ async fn what_is_not_offered_is_refused_by_name() {
         ("logprobs", json!(true), "probabilities"),
         ("top_logprobs", json!(2), "probabilities"),
         ("repetition_penalty", json!(1.2), "1 only"),
-        ("min_p", json!(0.1), "0 only"),
+        ("min_p", json!(2), "0 to 1"),
         ("chat_template_kwargs", json!("a"), "expected a map"),
         ("max_completion_tokens", json!(0), "at least one"),
         ("temperature", json!(3), "0 to 2"),

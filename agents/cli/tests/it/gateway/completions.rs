@@ -116,10 +116,10 @@ async fn the_choice_of_tokens_reaches_the_model() {
         let body = answer(&server, fields).await;
         serde_json::from_str::<Vec<Value>>(body["choices"][0]["text"].as_str().unwrap()).unwrap()
     };
-    let fields = json!({"temperature": 0.5, "top_p": 0.25, "top_k": 7, "seed": 11});
-    assert_eq!(choice(fields).await, [json!(0.5), json!(7), json!(0.25), json!(11)]);
+    let fields = json!({"temperature": 0.5, "top_p": 0.25, "top_k": 7, "min_p": 0.125, "seed": 11});
+    assert_eq!(choice(fields).await, [json!(0.5), json!(7), json!(0.25), json!(0.125), json!(11)]);
     let least = choice(json!({"seed": -1, "temperature": 0, "top_p": 0, "top_k": 1u64 << 40})).await;
-    assert_eq!(least, [json!(0), json!(u32::MAX), json!(1.0 / 65536.0), json!(u64::MAX)]);
+    assert_eq!(least, [json!(0), json!(u32::MAX), json!(1.0 / 65536.0), json!(0), json!(u64::MAX)]);
     // All tokens, in the ways that servers have for it.
     for all in [json!(0), json!(-1), json!(null)] {
         assert_eq!(choice(json!({"top_k": all})).await[1], json!(0), "{all}");
@@ -135,8 +135,9 @@ async fn the_choice_of_tokens_reaches_the_model() {
     assert_eq!((seeds(json!({})).await, seeds(json!({"seed": 3})).await), (4, 1));
     // Unseen seeds differ.
     let (one, two) = (choice(json!({})).await, choice(json!({"temperature": null, "seed": null})).await);
-    assert_eq!((&one[..3], &two[..3]), (&[json!(1), json!(0), json!(1)][..], &[json!(1), json!(0), json!(1)][..]));
-    assert_ne!(one[3], two[3]);
+    let defaults = [json!(1), json!(0), json!(1), json!(0)];
+    assert_eq!((&one[..4], &two[..4]), (&defaults[..], &defaults[..]));
+    assert_ne!(one[4], two[4]);
 }
 
 #[tokio::test]
@@ -158,7 +159,8 @@ async fn what_would_change_the_answer_is_refused_by_name() {
         ("top_k", json!(-2), "at least 1"),
         ("top_k", json!(1.5), "expected i64"),
         ("repetition_penalty", json!(1.1), "1 only"),
-        ("min_p", json!(0.05), "0 only"),
+        ("min_p", json!(1.5), "0 to 1"),
+        ("min_p", json!(-0.1), "0 to 1"),
         ("seed", json!(1.5), "expected i64"),
         ("max_tokens", json!(0), "at least one"),
         ("max_tokens", json!(-1), "expected u64"),

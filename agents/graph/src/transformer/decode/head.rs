@@ -1,7 +1,7 @@
 //! The stage's output for the rows of a call; tokens are chosen only where somebody asks for one.
 
 use tensorlink_num::Tensor;
-use tensorlink_num::checked::{CHOICE_BITS, CONTROLS};
+use tensorlink_num::checked::CHOICE_BITS;
 use tensorlink_types::{TensorType, TypeError};
 
 use super::DecodeError;
@@ -10,6 +10,7 @@ use super::engine::CacheEngine;
 use super::piece::{Frame, Piece};
 use super::runner::{CachedRunner, Turn, moving};
 use crate::executor::ExecuteError;
+use crate::transformer::choice::CONTROLS;
 use crate::transformer::plan::PlanError;
 
 /// Controls of the rows of a call, one after another.
@@ -18,7 +19,7 @@ pub(super) struct Choices(Vec<i64>);
 impl Choices {
     /// Rows that have a successor chosen, and their controls.
     fn chosen(&self) -> (Vec<u32>, Vec<i64>) {
-        let rows = (0u32..).zip(self.0.chunks(CONTROLS as usize));
+        let rows = (0u32..).zip(self.0.chunks(CONTROLS));
         let chosen = rows.filter(|(_, controls)| controls.first() != Some(&0));
         let (rows, controls): (Vec<_>, Vec<_>) = chosen.unzip();
         (rows, controls.concat())
@@ -120,7 +121,7 @@ impl<E: CacheEngine> CachedRunner<E> {
 
 /// Whether no row of controls has a temperature.
 fn likeliest(controls: &[i64]) -> bool {
-    controls.chunks(CONTROLS as usize).all(|row| matches!(row, [_, temperature, ..] if *temperature <= 0))
+    controls.chunks(CONTROLS).all(|row| matches!(row, [_, temperature, ..] if *temperature <= 0))
 }
 
 fn typed(name: &str, ty: Result<TensorType, TypeError>) -> Result<TensorType, PlanError> {

@@ -14,7 +14,7 @@ use crate::serving::world::{World, compute, fault};
 use crate::support::serving::choosing_plans;
 
 const PROMPT: [u32; 2] = [3, 1];
-const WARM: SamplingParams = SamplingParams { temperature: 1.5, top_k: 0, top_p: 1.0, seed: 11 };
+const WARM: SamplingParams = SamplingParams { temperature: 1.5, top_k: 0, top_p: 1.0, min_p: 0.0, seed: 11 };
 /// Steps of a continuation: its prompt, then two tokens more.
 const STEPS: usize = 3;
 /// Tokens that it computes.

@@ -71,7 +71,7 @@ impl Text {
 
 /// A text in every stage, its tokens chosen at some temperature from the second on.
 fn through(stages: &[Arc<ServingShard>], text: &[u32], seed: u64) -> Vec<Text> {
-    let warm = SamplingParams { temperature: 0.8, top_k: 12, top_p: 0.95, seed };
+    let warm = SamplingParams { temperature: 0.8, top_k: 12, top_p: 0.95, min_p: 0.01, seed };
     let mut choices = vec![Some(warm); text.len()];
     choices[0] = None;
     let steer = controls(0, &choices).unwrap();
