@@ -42,7 +42,7 @@ impl Setting {
     /// bits; those of 11 by 8 cost as much as in `standard`. As the contracts' tests measure it.
     pub const fn conviction_gas(self) -> u64 {
         match self {
-            Self::Fast => 446_470,
+            Self::Fast => 447_256,
             Self::Standard => 652_260,
             Self::Reference => 815_530,
         }

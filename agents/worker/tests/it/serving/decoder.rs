@@ -324,8 +324,8 @@ async fn receipts_of_generated_texts_are_borne_out_by_a_repetition() {
     assert!(declined(step(vec![last.rows.clone()], true).await).contains("controls of each"));
     let mut short = last.inputs(0..4);
     short[1].pop();
-    assert!(declined(step(short, false).await).contains("send 112"));
-    let least = [vec![0, 0, 0, 0x80], vec![0; 24]].concat();
+    assert!(declined(step(short, false).await).contains("send 128"));
+    let least = [vec![0, 0, 0, 0x80], vec![0; 28]].concat();
     assert!(declined(step(vec![last.inputs(0..1).remove(0), least], false).await).contains("rows of text 9"));
     assert!(declined(step(vec![], true).await).contains("0 tensors"), "a text without tokens has no end");
     assert!(declined(step(vec![vec![], vec![]], true).await).contains("end a text"));
