@@ -215,6 +215,11 @@ impl Report {
     }
 }
 
+/// The auditors' part of a list of who got how much; nothing where there were none.
+pub fn to_auditors(shared: Wei) -> String {
+    if shared == Wei::default() { String::new() } else { format!("{shared} to auditors that had sealed, ") }
+}
+
 impl Conviction {
     /// For people.
     pub fn show(&self) -> String {
@@ -226,8 +231,12 @@ impl Conviction {
                 self.fault, self.step, self.operator, self.element, self.claimed, self.recomputed
             ),
             format!(
-                "slashed      {} SNO: {} to the auditor, {} to auditors that had sealed, {} to the user, {} burned",
-                self.slashed, self.bounty, self.shared, self.harm, self.burned
+                "slashed      {} SNO: {} to the auditor, {}{} to the user, {} burned",
+                self.slashed,
+                self.bounty,
+                to_auditors(self.shared),
+                self.harm,
+                self.burned
             ),
         ]
         .join("\n")

@@ -124,7 +124,7 @@ async fn assert_explained(network: &Network, report: &Report) {
             &format!("  claimed   {claimed}"),
             &format!("  expected  {recomputed}"),
             &format!("{} loses 1000 SNO of its stake", worker_address(LIAR)),
-            &format!("{} gets 500 SNO of it", address(VALIDATOR)),
+            &format!("{} gets 250 SNO of it", address(VALIDATOR)),
             &format!("{} gets 300 SNO of it", address(USER)),
             "gets 200 SNO of it: they are burned",
             &format!("  conviction  {transaction}"),

@@ -8,6 +8,7 @@ use super::question::question;
 use super::{challenge, claim, money};
 use crate::dispute::facts::{Challenge, Conviction, Deed, Dispute, MOST_QUESTIONS, Move};
 use crate::output::table;
+use crate::report::to_auditors;
 
 /// All of a dispute.
 pub fn show(dispute: &Dispute) -> String {
@@ -94,8 +95,12 @@ fn convicted(dispute: &Dispute, conviction: &Conviction) -> String {
         Some(slash) => (
             "slashed",
             format!(
-                "{} SNO: {} to the auditor, {} to auditors that had sealed, {} to the user{user}, {} burned",
-                slash.amount, slash.bounty, slash.shared, slash.harm, slash.burned
+                "{} SNO: {} to the auditor, {}{} to the user{user}, {} burned",
+                slash.amount,
+                slash.bounty,
+                to_auditors(slash.shared),
+                slash.harm,
+                slash.burned
             ),
         ),
         None => ("slashed", "nothing: the stake of this lane was taken before".to_owned()),
