@@ -44,6 +44,8 @@ abstract contract ChallengeMoney is ChallengeClocks, ReentrancyGuardTransient {
         uint256 bond = _BOND << FixedPointMathLib.min(_opened[claimId], _MAX_DOUBLINGS);
         // INVARIANT: friends of a worker that open one challenge after another do not make the next dearer than what
         // it brings to who is right (P-44).
+        // Left out is the auditors' half.
+        // slither-disable-next-line unused-return
         (uint256 bounty,) = Bounties.halves(JOBS.stakeOf(job), _BOUNTY_BPS);
         // SAFETY: no more than the first bond or a part of a stake, and there is less SNO than 96 bits count.
         // forge-lint: disable-next-line(unsafe-typecast)
