@@ -9,7 +9,8 @@ use serde::Serialize;
 use tensorlink_node::budget::Budget;
 use tensorlink_node::ports::{Event, EventAt, Place};
 use tensorlink_tensor::TorchEngine;
-use tensorlink_types::{JobId, Lane};
+use tensorlink_types::abi::Claim;
+use tensorlink_types::{ClaimId, JobId, Lane};
 use tensorlink_user::serving::Receipts;
 use tensorlink_validator::{Auditor, ChallengeEnd, Finding, Standing, Target, convict};
 use tokio_util::sync::CancellationToken;
@@ -82,14 +83,8 @@ async fn claim(
     let lane = Lane { job: JobId(job), stage, replica: args.replica };
     let known = auditor.apply_after(None, events);
     let manifest = manifest(events, lane.job)?;
-    let target = events.iter().find_map(|at| match &at.event {
-        Event::ClaimCommitted { id, claim, committed_at } if claim.lane() == lane && claim.interval == interval => {
-            let standing = Standing::Committed { at: *committed_at };
-            Some(Target { id: *id, claim: claim.clone(), standing, manifest, listed: None })
-        }
-        _ => None,
-    });
-    let target = target.with_context(|| format!("{lane} has no confirmed claim for interval {interval}"))?;
+    let (id, claim, at) = committed(events, lane, interval)?;
+    let target = Target { id, claim: claim.clone(), standing: Standing::Committed { at }, manifest, listed: None };
     let shown = if args.force {
         let confirmations = config.confirmations(auditor.ports.chain.deployment().chain_id);
         force(auditor, &target, (known, confirmations)).await?
@@ -218,6 +213,17 @@ pub(super) fn manifest(events: &[EventAt], of: JobId) -> Result<Cid> {
         _ => None,
     });
     found.with_context(|| format!("there is no confirmed job {of} with a manifest"))
+}
+
+/// The confirmed claim of a lane for an interval: its id, itself, and when it was committed.
+pub(super) fn committed(events: &[EventAt], lane: Lane, interval: u32) -> Result<(ClaimId, &Claim, u64)> {
+    let found = events.iter().find_map(|at| match &at.event {
+        Event::ClaimCommitted { id, claim, committed_at } if claim.lane() == lane && claim.interval == interval => {
+            Some((*id, claim, *committed_at))
+        }
+        _ => None,
+    });
+    found.with_context(|| format!("{lane} has no confirmed claim for interval {interval}"))
 }
 
 pub(super) fn read(path: &Path) -> Result<Receipts> {

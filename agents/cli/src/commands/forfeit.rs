@@ -7,11 +7,12 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use serde::Serialize;
 use tensorlink_node::ports::chain::{JobView, Parameters};
-use tensorlink_node::ports::{AuditMove, Call, Chain, Event};
+use tensorlink_node::ports::{AuditMove, Call, Chain};
 use tensorlink_types::abi::Claim;
 use tensorlink_types::{B256, JobId, Lane};
 use tokio_util::sync::CancellationToken;
 
+use super::challenge;
 use crate::amount::Wei;
 use crate::config::Config;
 use crate::{node, output};
@@ -54,7 +55,7 @@ pub async fn run(config: &Config, args: &ForfeitArgs, shutdown: &CancellationTok
     let (_, chain) = node::chain(config, shutdown).await?;
     let claim = match &args.receipt {
         Some(file) => {
-            let texts = super::challenge::read(file)?.texts.into_iter().filter(|text| args.text == Some(text.text));
+            let texts = challenge::read(file)?.texts.into_iter().filter(|text| args.text == Some(text.text));
             let mut receipts = texts.flat_map(|text| text.stages).map(|receipt| receipt.claim);
             let of_stage = receipts.find(|claim| claim.stage == args.stage);
             of_stage.context("the file has no receipt of that text and stage")?
@@ -77,18 +78,14 @@ pub async fn run(config: &Config, args: &ForfeitArgs, shutdown: &CancellationTok
     })
 }
 
-/// The claim that was committed last for an interval.
+/// The claim that the arguments name.
 async fn committed(chain: &dyn Chain, args: &ForfeitArgs) -> Result<Claim> {
     let (Some(job), Some(interval)) = (args.job, args.interval) else {
         bail!("name a claim with --job, --stage and --interval, or a file with --receipt");
     };
     let lane = Lane { job: JobId(job), stage: args.stage, replica: args.replica };
     let events = chain.past_events(chain.deployment().block, chain.head().await?.number).await?;
-    let found = events.into_iter().rev().find_map(|at| match at.event {
-        Event::ClaimCommitted { claim, .. } if claim.lane() == lane && claim.interval == interval => Some(claim),
-        _ => None,
-    });
-    found.with_context(|| format!("{lane} has no confirmed claim for interval {interval}"))
+    Ok(challenge::committed(&events, lane, interval)?.1.clone())
 }
 
 /// What a wrong answer about a lane of the job costs.

@@ -198,7 +198,8 @@ impl fmt::Display for Verdict {
         let [bounty, shared, harm, burned] = [slash.bounty, slash.shared, slash.harm, slash.burned].map(whole);
         write!(
             f,
-            "{fault:?} | {worker} {} SNO: {bounty} to the auditor, {shared} to those that had sealed, {harm} to the user, {burned} burned \
+            "{fault:?} | {worker} {} SNO: {bounty} to the auditor, {shared} to those that had sealed, {harm} to the user, \
+             {burned} burned \
              | {transactions} | {gas}",
             whole(slash.amount)
         )
