@@ -88,11 +88,11 @@ async fn one_wrong_element_costs_the_stake_and_nobody_else_loses() {
     assert_eq!(report.json["convictions"][0]["fault"], "element");
     assert!(report.json["held_out_percent"].is_null(), "an unfinished job has no model to test: {}", report.json);
     network.await_auditor_owns(address(VALIDATOR), sno(PURSE) + bounty, "the bounty is new").await;
-    assert_explained(&network, &report).await;
+    assert_explained(&network, &report, &verdict.slash).await;
 }
 
 /// Anybody can read off the chain what happened, in the words of the model.
-async fn assert_explained(network: &Network, report: &Report) {
+async fn assert_explained(network: &Network, report: &Report, slash: &Slash) {
     let convicted = report.events.iter().find_map(|at| match &at.event {
         Event::Convicted { claim, operator, element, claimed, recomputed, .. } => {
             Some((*claim, at.transaction.to_string(), (*operator, *element), (claimed.clone(), recomputed.clone())))
@@ -112,6 +112,7 @@ async fn assert_explained(network: &Network, report: &Report) {
     assert_eq!((&shown["claimed"], &shown["recomputed"]), (&json!(claimed), &json!(recomputed)));
     assert_eq!((&shown["sent"]["transaction"], &shown["element"]), (&json!(transaction), &json!(element)));
     assert_eq!(shown["sent"]["cost"]["sender"], json!(address(VALIDATOR)));
+    let whole = |amount: U256| amount / sno("1");
     let numbers = |value: &Value| value.as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).collect::<Vec<_>>();
     let (place, dims) = (numbers(&found["place"]), numbers(&found["output"]["dims"]));
     assert_eq!(place.iter().zip(&dims).fold(0, |flat, (at, dim)| flat * dim + at), element, "{place:?} in {dims:?}");
@@ -123,10 +124,10 @@ async fn assert_explained(network: &Network, report: &Report) {
             &format!("Element {element} stands at {place:?} of shape {dims:?}:"),
             &format!("  claimed   {claimed}"),
             &format!("  expected  {recomputed}"),
-            &format!("{} loses 1000 SNO of its stake", worker_address(LIAR)),
-            &format!("{} gets 250 SNO of it", address(VALIDATOR)),
-            &format!("{} gets 300 SNO of it", address(USER)),
-            "gets 200 SNO of it: they are burned",
+            &format!("{} loses {} SNO of its stake", worker_address(LIAR), whole(slash.amount)),
+            &format!("{} gets {} SNO of it", address(VALIDATOR), whole(slash.bounty)),
+            &format!("{} gets {} SNO of it", address(USER), whole(slash.harm)),
+            &format!("nobody      gets {} SNO of it: they are burned", whole(slash.burned)),
             &format!("  conviction  {transaction}"),
         ],
     );
