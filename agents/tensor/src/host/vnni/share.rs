@@ -32,23 +32,29 @@ pub(in crate::host) fn share<T: Send>(
     let share = threads > 1 && batch.work() * bytes >= WORTH_SHARING;
     if share && count > 1 && step >= m * stride {
         let products = count.div_ceil(threads);
-        out.par_chunks_mut(products * step).enumerate().for_each(|(i, out)| {
+        in_stretches(out, products * step, &|i, out| {
             let start = i * products;
             run(&Part { products: start..count.min(start + products), ..whole.clone() }, out);
         });
     } else if share && m >= 2 * LANES {
         let rows = m.div_ceil(threads).next_multiple_of(LANES);
-        out.par_chunks_mut(rows * stride).enumerate().for_each(|(i, out)| {
+        in_stretches(out, rows * stride, &|i, out| {
             let start = i * rows;
             run(&Part { rows: start..m.min(start + rows), ..whole.clone() }, out);
         });
     } else if share && count == 1 && m == 1 {
         let columns = n.div_ceil(threads).next_multiple_of(LANES);
-        out.par_chunks_mut(columns).enumerate().for_each(|(i, out)| {
+        in_stretches(out, columns, &|i, out| {
             let start = i * columns;
             run(&Part { columns: start..n.min(start + columns), ..whole.clone() }, out);
         });
     } else {
         run(&whole, out);
     }
+}
+
+/// Stretches of so many elements, each by a thread that is free. Not generic over what it runs: the compiler would make
+/// a scheduler of its own for each kernel.
+fn in_stretches<T: Send>(out: &mut [T], length: usize, run: &(dyn Fn(usize, &mut [T]) + Sync)) {
+    out.par_chunks_mut(length).enumerate().for_each(|(i, out)| run(i, out));
 }
