@@ -28,8 +28,8 @@ use crate::{blocking, names, undone};
 /// Name of the record on disk.
 const FILE: &str = "holdings";
 
-/// States of jobs that are over of which it is remembered where they are, so that their users can still fetch them
-/// while there is room for them.
+/// Lanes of jobs that are over of whose states it is remembered where they are, so that their users can still fetch
+/// them while there is room for them.
 const PAST: usize = 4;
 /// States of a lane's claims that are not final yet, at once: one attestation serves all claims before it.
 const MOST: usize = 8;
@@ -396,11 +396,17 @@ impl Keeper {
                         tracing::warn!(%job, %error, "a state of a job that is over keeps its place for now");
                     }
                 }
-                let past: Vec<Claim> = self.holdings().iter().filter(|h| h.over).map(|h| h.claim.clone()).collect();
+                let mut past: Vec<Lane> = Vec::new();
+                for held in self.holdings().iter().filter(|held| held.over) {
+                    let lane = held.claim.lane();
+                    if !past.contains(&lane) {
+                        past.push(lane);
+                    }
+                }
                 let most = past.len().saturating_sub(PAST);
                 let oldest = past.get(..most).unwrap_or_default();
                 self.programs.lock().unwrap_or_else(PoisonError::into_inner).retain(|(of, _), _| of != job);
-                self.drop_where(|held| oldest.contains(&held.claim)).await
+                self.drop_where(|held| held.over && oldest.contains(&held.claim.lane())).await
             }
             _ => Ok(()),
         }

@@ -23,9 +23,8 @@ use crate::role::{BACK_OFF, Worker};
 
 /// Waits between attempts to find a holder: the first, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(8));
-/// Claims whose states others keep are this part of a window apart, so that no more than a handful are kept until they
-/// are final.
-const APART: u64 = 4;
+/// Where the other stages do not claim, a lane has its own newest state kept when this part of a window is over.
+const ALONE: u64 = 2;
 
 /// Why nobody else keeps a state yet.
 #[derive(Debug, Error)]
@@ -49,37 +48,26 @@ where
     E: CacheEngine + Send + 'static,
     E::Tensor: Send + 'static,
 {
-    /// Has the newest state that is claimed kept by another, again and again: by the lane's keeper, or else by the
-    /// job's user.
+    /// Has states that are claimed kept by another, again and again: by the lane's keeper, or else by the job's user.
     pub(crate) async fn find_holders(&self, log: &LaneLog, job: &JobView, stop: &CancellationToken) {
-        let lane = log.get().lane;
         let mut changes = log.watch();
         let mut pause = PAUSE.0;
         while !stop.is_cancelled() {
             changes.mark_unchanged();
-            let asked = log.get().unheld(job.intervals.saturating_sub(1), job.challenge_window / APART).cloned();
+            let record = log.get();
             let mut wait = PAUSE.1;
-            if let Some(interval) = asked {
-                match self.find_holder(log, &interval, job).await {
-                    Ok(holder) => {
-                        pause = PAUSE.0;
-                        wait = pause;
-                        let number = interval.claim.interval;
-                        let kept = log.update(|record| {
-                            if let Some(known) = record.intervals.get_mut(&number) {
-                                known.holder = Some(holder);
-                            }
-                        });
-                        if let Err(error) = kept {
-                            tracing::error!(%lane, %error, "a holder's attestation cannot be kept");
-                        }
-                    }
-                    Err(error) => {
-                        tracing::debug!(%lane, interval.claim.interval, %error, "nobody else keeps this state yet");
-                        wait = pause;
-                        pause = pause.saturating_mul(2).min(PAUSE.1);
-                    }
-                }
+            let (mut found, mut failed) = (false, false);
+            for interval in record.unheld(job.intervals.saturating_sub(1), job.challenge_window / ALONE) {
+                let kept = self.find_holder_of(log, interval, job).await;
+                found |= kept;
+                failed |= !kept;
+            }
+            if failed {
+                wait = pause;
+                pause = pause.saturating_mul(2).min(PAUSE.1);
+            } else if found {
+                pause = PAUSE.0;
+                wait = pause;
             }
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -91,6 +79,27 @@ where
                 () = self.context.ports.clock.sleep(wait) => {}
             }
         }
+    }
+
+    /// Whether another keeps the state after an interval now.
+    async fn find_holder_of(&self, log: &LaneLog, interval: &Interval, job: &JobView) -> bool {
+        let number = interval.claim.interval;
+        let holder = match self.find_holder(log, interval, job).await {
+            Ok(holder) => holder,
+            Err(error) => {
+                tracing::debug!(lane = %interval.claim.lane(), number, %error, "nobody else keeps this state yet");
+                return false;
+            }
+        };
+        let kept = log.update(|record| {
+            if let Some(known) = record.intervals.get_mut(&number) {
+                known.holder = Some(holder);
+            }
+        });
+        if let Err(error) = &kept {
+            tracing::error!(lane = %interval.claim.lane(), %error, "a holder's attestation cannot be kept");
+        }
+        kept.is_ok()
     }
 
     async fn find_holder(&self, log: &LaneLog, interval: &Interval, job: &JobView) -> Result<Holder, Unheld> {

@@ -89,6 +89,9 @@ pub struct LaneRecord {
     /// What all replicas of the stage have sealed and revealed, by interval; in jobs with one replica empty.
     #[serde(default)]
     pub rounds: BTreeMap<u32, Round>,
+    /// The newest interval whose state every stage of the job has kept by others, as confirmed events tell.
+    #[serde(default)]
+    pub kept_by_others: Option<u32>,
     /// Whether a confirmed event has closed the job.
     #[serde(default)]
     pub closing: bool,
@@ -232,6 +235,7 @@ impl LaneRecord {
             halted: None,
             next_state: None,
             rounds: BTreeMap::new(),
+            kept_by_others: None,
             closing: false,
             keeper_failed: false,
             barred_from: None,
@@ -252,6 +256,7 @@ impl LaneRecord {
     /// computed and signed stays.
     pub fn take_back(&mut self) {
         (self.lineage, self.closing, self.barred_from, self.over, self.settled_at) = (None, false, None, false, None);
+        self.kept_by_others = None;
         self.rounds.clear();
         for interval in self.intervals.values_mut() {
             interval.confirmed = false;
@@ -334,15 +339,21 @@ impl LaneRecord {
             || self.intervals.range(keep_from..).any(|(_, interval)| interval.state == cid || interval.inputs == cid)
     }
 
-    /// The newest claim on chain, if its state is to be kept by another and is not: the job's last (`last`) or one that
-    /// was made `apart` seconds after the one before it that is kept. One attestation serves all claims before it, and
-    /// nobody keeps the state of each.
-    pub fn unheld(&self, last: u32, apart: u64) -> Option<&Interval> {
+    /// Claims on chain whose states are to be kept by others and are not: that which every stage of the job has kept,
+    /// and the newest, if it is the job's last (`last`) or was made `apart` seconds after the one before it that is
+    /// kept. One attestation serves all claims before it, and nobody keeps the state of each.
+    pub fn unheld(&self, last: u32, apart: u64) -> Vec<&Interval> {
+        let open = |interval: &&Interval| interval.committed_at.is_some() && interval.holder.is_none();
+        let of_all = self.kept_by_others.and_then(|number| self.intervals.get(&number)).filter(open);
         let mut claimed = self.intervals.values().rev().filter(|interval| interval.committed_at.is_some());
-        let newest = claimed.next().filter(|interval| interval.holder.is_none())?;
-        let before = claimed.find(|interval| interval.holder.is_some()).and_then(|interval| interval.committed_at);
-        let due = before.zip(newest.committed_at).is_none_or(|(before, at)| at >= before.saturating_add(apart));
-        (due || self.closing || newest.claim.interval >= last).then_some(newest)
+        let newest = claimed.next().filter(open).filter(|newest| {
+            let before = claimed.find(|interval| interval.holder.is_some()).and_then(|interval| interval.committed_at);
+            let due = before.zip(newest.committed_at).is_none_or(|(before, at)| at >= before.saturating_add(apart));
+            due || self.closing || newest.claim.interval >= last
+        });
+        let mut unheld: Vec<&Interval> = of_all.into_iter().chain(newest).collect();
+        unheld.dedup_by_key(|interval| interval.claim.interval);
+        unheld
     }
 
     /// Finished intervals that are not on chain yet.

@@ -32,8 +32,12 @@ where
         self.keeper.apply(&at.event).await?;
         let own = self.context.ports.identity.address();
         if let Some(job) = at.event.job_of_claims() {
+            let kept_by_others = self.keeper.finality().kept_by_others(job);
             for log in self.lanes_of(job).into_iter().filter_map(|lane| self.log_of(lane)) {
                 sealing::told(&log, &at.event)?;
+                if !log.get().over {
+                    log.update(|record| record.kept_by_others = kept_by_others)?;
+                }
             }
         }
         match at.event {

@@ -7,7 +7,7 @@ use tensorlink_node::ports::chain::{JobState, JobView};
 use tensorlink_node::price::price_per_interval;
 use tensorlink_types::JobId;
 use tensorlink_types::abi::JobKind;
-use tensorlink_user::JobNote;
+use tensorlink_user::{JobNote, ResultError, ResumeError};
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::Wei;
@@ -60,7 +60,7 @@ pub async fn run(config: &Config, args: &ResumeArgs, shutdown: CancellationToken
     let intervals = former.intervals.saturating_sub(from);
     ensure!(intervals > 0, "all {finished} intervals of job {} are done: nothing is left to resume", former.id);
     say!("fetching the states after {from} of {} intervals ...", former.intervals);
-    let resumption = hiring.user.resume(&former, &note, from).await?;
+    let resumption = hiring.user.resume(&former, &note, from).await.map_err(|error| explained(error, from))?;
 
     let per_interval = former.steps_per_interval;
     let needs = resumption.programs.iter().map(|program| Footprint::training(program, per_interval).alone());
@@ -108,6 +108,19 @@ fn check(former: &JobView, args: &ResumeArgs) -> Result<()> {
         former.stages
     );
     Ok(())
+}
+
+/// What can be done where nobody gives a state.
+fn explained(error: ResumeError, from: u32) -> anyhow::Error {
+    let withheld = from > 0 && matches!(error, ResumeError::Result(ResultError::Withheld { .. }));
+    let error = anyhow::Error::from(error);
+    if !withheld {
+        return error;
+    }
+    error.context(format!(
+        "the training cannot go on after {from} intervals: try again when a worker that has the states is back, or give \
+         --from and a smaller number; with --from 0 it begins anew"
+    ))
 }
 
 fn show(quote: &Quote) -> String {

@@ -224,7 +224,7 @@ impl Event {
     pub fn job_of_claims(&self) -> Option<JobId> {
         match self {
             Self::ClaimCommitted { claim, .. } => Some(JobId(claim.job)),
-            Self::ClaimSealed { lane, .. } => Some(lane.job),
+            Self::ClaimSealed { lane, .. } | Self::ClaimsVoided { lane, .. } => Some(lane.job),
             Self::ReplicasDiffer { job, .. } | Self::JobClosing { job, .. } => Some(*job),
             _ => None,
         }

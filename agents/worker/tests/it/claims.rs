@@ -34,11 +34,13 @@ async fn one_holders_word_makes_the_claims_up_to_it_final_after_one_window() {
     bench.chain.with(|l| l.now += WINDOW + 5);
     assert!(bench.run(&log).await.is_none(), "nobody else has the last state");
     assert_eq!(bench.chain.with(|l| l.lanes[&lane(0)].finalized), 2);
-    assert_eq!(log.get().unheld(INTERVALS - 1, 0).map(|interval| interval.claim.interval), Some(2));
+    let asked =
+        || log.get().unheld(INTERVALS - 1, 0).iter().map(|interval| interval.claim.interval).collect::<Vec<_>>();
+    assert_eq!(asked(), [2]);
     bench.held(&log, 2);
     assert!(matches!(bench.run(&log).await, Some(Ok(()))));
     assert_eq!((bench.sent("finalize"), bench.chain.with(|l| l.lanes[&lane(0)].finalized)), (2, INTERVALS));
-    assert!(log.get().unheld(INTERVALS - 1, 0).is_none());
+    assert!(asked().is_empty());
 }
 
 #[tokio::test]
@@ -80,13 +82,24 @@ async fn states_that_others_keep_are_a_part_of_the_window_apart() {
     let bench = Bench::new(1);
     let log = bench.computed(INTERVALS);
     bench.run(&log).await;
-    let asked = |last, apart| log.get().unheld(last, apart).map(|interval| interval.claim.interval);
-    assert_eq!(asked(9, 100), Some(2), "the first is asked for at once, for the newest");
+    let asked = |last, apart| {
+        let record = log.get();
+        record.unheld(last, apart).iter().map(|interval| interval.claim.interval).collect::<Vec<_>>()
+    };
+    assert_eq!(asked(9, 100), [2], "the first is asked for at once, for the newest");
     bench.held(&log, 1);
-    assert_eq!((asked(9, 0), asked(9, 100)), (Some(2), None));
-    assert_eq!(asked(2, 100), Some(2), "the job's last is always kept");
+    assert_eq!((asked(9, 0), asked(9, 100)), (vec![2], vec![]));
+    assert_eq!(asked(2, 100), [2], "the job's last is always kept");
     log.update(|record| record.closing = true).unwrap();
-    assert_eq!(asked(9, 100), Some(2), "so is that of a job which ends");
+    assert_eq!(asked(9, 100), [2], "so is that of a job which ends");
+    log.update(|record| record.kept_by_others = Some(0)).unwrap();
+    assert_eq!(asked(9, 100), [0, 2], "and what all stages have kept, though it is older than what is kept");
+    bench.held(&log, 0);
+    assert_eq!(asked(9, 100), [2]);
+    log.update(|record| record.kept_by_others = Some(2)).unwrap();
+    assert_eq!(asked(9, 100), [2], "once");
+    log.update(|record| record.kept_by_others = Some(3)).unwrap();
+    assert_eq!(asked(9, 100), [2], "this lane has not claimed it yet");
 }
 
 /// A block a claim: the first of them are old before the last are made.
