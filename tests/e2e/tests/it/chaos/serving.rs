@@ -12,7 +12,7 @@ use super::agents::{Agents, Errand, JOB};
 use super::storm::{STORM, storm};
 use super::wire::{Weather, Wire};
 use super::{calm, clocks, deepest, seconds, started_within, verdict, weather};
-use crate::harness::{LOOK, Network, Report, Served, Serving, Shape, USER, sno};
+use crate::harness::{Completed, LOOK, Network, Report, Served, Serving, Shape, USER, sno};
 
 /// Two stages, each twice; what was redeemed last can be redeemed again when it is undone.
 fn shape() -> Shape {
@@ -23,22 +23,34 @@ const PROMPT: &str = "the cat";
 /// Each is a text of its own.
 const SEEDS: [u64; 4] = [1, 2, 3, 4];
 
-/// Texts by their seeds, how often one came, and the tokens of all that came.
+/// Texts by their seeds, what came of those that fell silent, how often one came, and the tokens of all that came.
 #[derive(Default)]
 struct Delivered {
     texts: BTreeMap<u64, String>,
+    cut: Vec<(u64, String)>,
     answers: usize,
     tokens: u64,
 }
 
 impl Delivered {
-    /// An answer, which must be the text of its seed.
-    fn take(&mut self, seed: u64, (text, tokens): (String, u64)) {
-        let known = self.texts.entry(seed).or_insert_with(|| text.clone());
-        assert_eq!(*known, text, "seed {seed} is one text");
+    /// An answer, which must be the text of its seed, or its beginning if it fell silent.
+    fn take(&mut self, seed: u64, Completed { text, tokens, cut }: Completed) {
+        if cut {
+            self.cut.push((seed, text));
+        } else {
+            let known = self.texts.entry(seed).or_insert_with(|| text.clone());
+            assert_eq!(*known, text, "seed {seed} is one text");
+        }
         self.answers += 1;
         // What was chosen last went through no stage.
         self.tokens += tokens - 1;
+    }
+
+    /// Once there is a whole text of every seed.
+    fn assert_cut_are_beginnings(&self) {
+        for (seed, cut) in &self.cut {
+            assert!(self.texts[seed].starts_with(cut), "seed {seed}: {cut:?} of {:?}", self.texts[seed]);
+        }
     }
 
     /// All texts, one after another, while the agents are tended.
@@ -59,7 +71,7 @@ impl Delivered {
 }
 
 /// Asks for a text again and again; what came of it.
-async fn insist(serving: &Serving, seed: u64, over: &CancellationToken) -> Vec<(String, u64)> {
+async fn insist(serving: &Serving, seed: u64, over: &CancellationToken) -> Vec<Completed> {
     let mut answers = Vec::new();
     while let Some(answer) = over.run_until_cancelled(serving.complete_if_possible(PROMPT, seed)).await {
         answers.extend(answer);
@@ -99,8 +111,9 @@ async fn a_text_is_right_or_unpaid_whatever_fails() {
     for (seed, answers) in SEEDS.into_iter().zip(answers) {
         answers.into_iter().for_each(|answer| delivered.take(seed, answer));
     }
-    println!("chaos: {} answers so far", delivered.answers);
+    println!("chaos: {} answers so far, {} of them cut", delivered.answers, delivered.cut.len());
     delivered.ask_all(&serving, (network, &mut agents)).await;
+    delivered.assert_cut_are_beginnings();
 
     network.ok(USER, &["job", "cancel", &JOB.to_string()]).await;
     let limit = calm() + Duration::from_secs(2 * u64::from(shape().window) + deepest());

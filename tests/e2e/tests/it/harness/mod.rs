@@ -18,7 +18,7 @@ pub(crate) use network::{
 pub(crate) use process::{Output, Process, run, tensorlink, villain};
 pub(crate) use purses::Purses;
 pub(crate) use quiet::{assert_claimed, quiet_run, unshared_run};
-pub(crate) use serving::{Served, Serving, Shape};
+pub(crate) use serving::{Completed, Served, Serving, Shape};
 pub(crate) use verdict::Slash;
 
 use std::time::{Duration, Instant};

@@ -16,6 +16,8 @@ const GATEWAY: &str = "gateway";
 const MODEL: &str = "all-MiniLM-L6-v2";
 /// Folders of the untrained decoder: the gateway names a model as its folder.
 const DECODER: &str = "tiny-llama";
+/// Of a text.
+const MOST_TOKENS: u64 = 12;
 /// The model is read, calibrated and published, or its files are fetched and checked for every length.
 const START: Duration = Duration::from_secs(300);
 const ANSWER: Duration = Duration::from_secs(180);
@@ -186,14 +188,14 @@ impl Serving {
     /// What follows a prompt, how many tokens it has, and the id of its receipts.
     pub(crate) async fn complete(&self, prompt: &str, seed: u64) -> Result<(String, u64, String), Value> {
         let (answer, id) = self.post("completions", completion(prompt, seed)).await?;
-        let (text, tokens) = completed(&answer);
+        let Completed { text, tokens, .. } = Completed::of(&answer);
         Ok((text, tokens, id))
     }
 
     /// The same of a gateway that may be gone, and its workers, too: none, unless there is an answer.
-    pub(crate) async fn complete_if_possible(&self, prompt: &str, seed: u64) -> Option<(String, u64)> {
+    pub(crate) async fn complete_if_possible(&self, prompt: &str, seed: u64) -> Option<Completed> {
         let answer = self.ask("completions", completion(prompt, seed)).await.ok()?.ok()?;
-        Some(completed(&answer.0))
+        Some(Completed::of(&answer.0))
     }
 
     /// The likeliest text of so many tokens after a prompt, part by part; none while no worker computes it.
@@ -237,13 +239,27 @@ fn client() -> reqwest::Client {
 }
 
 fn completion(prompt: &str, seed: u64) -> Value {
-    json!({ "model": DECODER, "prompt": prompt, "max_tokens": 12, "temperature": 2, "seed": seed })
+    json!({ "model": DECODER, "prompt": prompt, "max_tokens": MOST_TOKENS, "temperature": 2, "seed": seed })
 }
 
-/// The text, and the tokens of it and of the prompt.
-fn completed(answer: &Value) -> (String, u64) {
-    let text = answer["choices"][0]["text"].as_str().unwrap().to_owned();
-    (text, answer["usage"]["total_tokens"].as_u64().unwrap())
+/// A text that was continued.
+pub(crate) struct Completed {
+    pub(crate) text: String,
+    /// Of it and of the prompt.
+    pub(crate) tokens: u64,
+    /// Whether it fell silent: it is shorter than it could be, and did not end by itself.
+    pub(crate) cut: bool,
+}
+
+impl Completed {
+    fn of(answer: &Value) -> Self {
+        let (choice, usage) = (&answer["choices"][0], &answer["usage"]);
+        Self {
+            text: choice["text"].as_str().unwrap().to_owned(),
+            tokens: usage["total_tokens"].as_u64().unwrap(),
+            cut: choice["finish_reason"] == "length" && usage["completion_tokens"].as_u64().unwrap() < MOST_TOKENS,
+        }
+    }
 }
 
 /// An answer that comes in parts.
