@@ -4,6 +4,7 @@
 use std::process::Command;
 use std::time::Duration;
 
+use tensorlink_node::ports::Chain;
 use tokio::time::Instant;
 
 use super::deepest;
@@ -97,7 +98,13 @@ impl Agents {
 
     /// Starts all that can be: the validator, whom the others join the network through, the workers, and the user.
     pub(super) async fn start(&mut self, network: &Network) {
+        let head = async || network.chain().head().await.unwrap().number;
+        let confirmed = head().await + deepest();
         for part in [Part::Validator, Part::Worker, Part::User] {
+            // Until then stakes do not count, and a user finds nobody.
+            while part == Part::User && head().await < confirmed {
+                tokio::time::sleep(LOOK).await;
+            }
             let parts: Vec<usize> = (0..self.all.len()).filter(|agent| self.all[*agent].part == part).collect();
             for agent in &parts {
                 self.begin(network, *agent);
