@@ -23,7 +23,7 @@ const PROMPT: &str = "the cat";
 /// Each is a text of its own.
 const SEEDS: [u64; 4] = [1, 2, 3, 4];
 
-/// Texts by their seeds, what came of those that fell silent, how often one came, and the tokens of all that came.
+/// Texts by their seeds, what came of those that fell silent, how often one came, and the tokens of all whole ones.
 #[derive(Default)]
 struct Delivered {
     texts: BTreeMap<u64, String>,
@@ -35,13 +35,14 @@ struct Delivered {
 impl Delivered {
     /// An answer, which must be the text of its seed, or its beginning if it fell silent.
     fn take(&mut self, seed: u64, Completed { text, tokens, cut }: Completed) {
-        if cut {
-            self.cut.push((seed, text));
-        } else {
-            let known = self.texts.entry(seed).or_insert_with(|| text.clone());
-            assert_eq!(*known, text, "seed {seed} is one text");
-        }
         self.answers += 1;
+        if cut {
+            // Whoever was computing it may be gone: of such a text nobody has signed what a stage is paid for.
+            self.cut.push((seed, text));
+            return;
+        }
+        let known = self.texts.entry(seed).or_insert_with(|| text.clone());
+        assert_eq!(*known, text, "seed {seed} is one text");
         // What was chosen last went through no stage.
         self.tokens += tokens - 1;
     }
