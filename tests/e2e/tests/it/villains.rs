@@ -7,7 +7,7 @@ use tensorlink_types::{Address, U256};
 
 use crate::harness::{
     Job, LIMIT, LONG, Network, PURSE, Purses, Report, Slash, Subject, USER, VALIDATOR, address, eventually, run, sno,
-    worker_address,
+    whole_sno, worker_address,
 };
 
 /// Long enough for an audit on a busy machine, so that the verdict comes before finality.
@@ -112,7 +112,6 @@ async fn assert_explained(network: &Network, report: &Report, slash: &Slash) {
     assert_eq!((&shown["claimed"], &shown["recomputed"]), (&json!(claimed), &json!(recomputed)));
     assert_eq!((&shown["sent"]["transaction"], &shown["element"]), (&json!(transaction), &json!(element)));
     assert_eq!(shown["sent"]["cost"]["sender"], json!(address(VALIDATOR)));
-    let whole = |amount: U256| amount / sno("1");
     let numbers = |value: &Value| value.as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).collect::<Vec<_>>();
     let (place, dims) = (numbers(&found["place"]), numbers(&found["output"]["dims"]));
     assert_eq!(place.iter().zip(&dims).fold(0, |flat, (at, dim)| flat * dim + at), element, "{place:?} in {dims:?}");
@@ -124,10 +123,10 @@ async fn assert_explained(network: &Network, report: &Report, slash: &Slash) {
             &format!("Element {element} stands at {place:?} of shape {dims:?}:"),
             &format!("  claimed   {claimed}"),
             &format!("  expected  {recomputed}"),
-            &format!("{} loses {} SNO of its stake", worker_address(LIAR), whole(slash.amount)),
-            &format!("{} gets {} SNO of it", address(VALIDATOR), whole(slash.bounty)),
-            &format!("{} gets {} SNO of it", address(USER), whole(slash.harm)),
-            &format!("nobody      gets {} SNO of it: they are burned", whole(slash.burned)),
+            &format!("{} loses {} SNO of its stake", worker_address(LIAR), whole_sno(slash.amount)),
+            &format!("{} gets {} SNO of it", address(VALIDATOR), whole_sno(slash.bounty)),
+            &format!("{} gets {} SNO of it", address(USER), whole_sno(slash.harm)),
+            &format!("nobody      gets {} SNO of it: they are burned", whole_sno(slash.burned)),
             &format!("  conviction  {transaction}"),
         ],
     );

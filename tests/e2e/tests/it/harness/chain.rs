@@ -17,6 +17,11 @@ pub(crate) fn sno(amount: &str) -> U256 {
     parse_ether(amount).unwrap()
 }
 
+/// Whole SNO of so many wei: the reverse of [`sno`].
+pub(crate) fn whole_sno(amount: U256) -> U256 {
+    amount / sno("1")
+}
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }

@@ -10,7 +10,7 @@ mod quiet;
 mod serving;
 mod verdict;
 
-pub(crate) use chain::sno;
+pub(crate) use chain::{sno, whole_sno};
 pub(crate) use job::{Job, Model, Report, Subject};
 pub(crate) use network::{
     COLLATERAL, FIRST_WORKER, Network, OBSERVER, PURSE, STAKE, TREASURY, USER, VALIDATOR, address, worker_address,

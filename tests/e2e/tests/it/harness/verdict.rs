@@ -10,7 +10,7 @@ use tensorlink_types::{Address, B256, ClaimId, U256};
 
 use super::job::{Job, Report};
 use super::network::Network;
-use super::sno;
+use super::{sno, whole_sno};
 
 /// Most gas of a conviction by what was signed. The models here are small: twice what is measured.
 const SIGNED_GAS: u64 = 600_000;
@@ -193,15 +193,14 @@ impl Verdict {
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let whole = |amount: U256| amount / sno("1");
         let Self { worker, fault, slash, transactions, gas, .. } = self;
-        let [bounty, shared, harm, burned] = [slash.bounty, slash.shared, slash.harm, slash.burned].map(whole);
+        let [bounty, shared, harm, burned] = [slash.bounty, slash.shared, slash.harm, slash.burned].map(whole_sno);
         write!(
             f,
             "{fault:?} | {worker} {} SNO: {bounty} to the auditor, {shared} to those that had sealed, {harm} to the user, \
              {burned} burned \
              | {transactions} | {gas}",
-            whole(slash.amount)
+            whole_sno(slash.amount)
         )
     }
 }
