@@ -21,7 +21,7 @@ pub(super) fn choose(
     session: &mut Session<TorchEngine>,
     ids: &[u32],
 ) -> Result<u32> {
-    let (rows, controls) = (tokens(ids)?, likeliest(session.position(), ids.len())?);
+    let (rows, controls) = (tokens(ids)?, likeliest(session.position(), ids)?);
     let outputs = runner.advance(&mut [Turn { session, rows: &rows, controls: Some(&controls) }])?;
     chosen(outputs.first().context("no output")?)
 }

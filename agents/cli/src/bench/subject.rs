@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use tensorlink_graph::transformer::choice::{SamplingParams, controls};
+use tensorlink_graph::transformer::choice::{SamplingParams, controls_of_last};
 use tensorlink_graph::transformer::random::{self, Dimensions};
 use tensorlink_graph::transformer::{Architecture, Magnitudes, Output, Quantized, Setting, Weights};
 use tensorlink_num::Tensor;
@@ -149,12 +149,8 @@ pub(super) fn text(count: u32, vocabulary: u32) -> Vec<u32> {
 }
 
 /// Controls of tokens from a position on that choose the likeliest token after the last of them.
-pub(super) fn likeliest(position: u32, count: usize) -> Result<Tensor> {
-    let mut choices = vec![None; count];
-    if let Some(last) = choices.last_mut() {
-        *last = Some(SamplingParams::default());
-    }
-    Ok(controls(position, &choices)?)
+pub(super) fn likeliest(position: u32, tokens: &[u32]) -> Result<Tensor> {
+    Ok(controls_of_last(position, tokens, SamplingParams::default())?)
 }
 
 /// The last token that was chosen.

@@ -147,8 +147,8 @@ impl Plan {
 
     /// The stage's program for a text of `tokens` tokens: one forward pass, no state. The first stage receives token
     /// numbers (`tokens`, 32 bits, exponent 0), every other the residual stream (`tokens × width`); the last sends the
-    /// output. Where that is a choice, it takes a row of controls for each token (`tokens × 8`, 32 bits, exponent 0) as
-    /// from the next stage: the user is the neighbour at both ends.
+    /// output. Where that is a choice, it takes a row of controls for each token (`tokens × 11`, 32 bits, exponent 0)
+    /// as from the next stage: the user is the neighbour at both ends.
     ///
     /// # Errors
     /// [`PlanError`].
@@ -267,6 +267,8 @@ pub(super) fn head(
         (Output::Logits { tied }, Head::Output) => emitter.logits(&x, tied),
         (Output::Logits { tied }, Head::Choice) => {
             let logits = emitter.logits(&x, tied)?;
+            let seen = emitter.seen(a.vocabulary)?;
+            let logits = emitter.penalised(&logits, &seen)?;
             emitter.choice(&logits)
         }
         (Output::Embedding(pooling), Head::Output) => emitter.pooled(&x, pooling),

@@ -27,7 +27,8 @@ fn logits(model: &Quantized, text: &[u32]) -> Vec<Vec<f64>> {
 
 /// Tokens chosen after every token of a text.
 fn chosen(runner: &StageRunner<Reference>, text: &[u32], choice: SamplingParams) -> Vec<usize> {
-    let controls = controls(0, &vec![Some(choice); text.len()]).unwrap();
+    let rows: Vec<_> = text.iter().map(|id| (*id, Some(choice))).collect();
+    let controls = controls(0, &rows).unwrap();
     ids(&runner.choose(&tokens(text).unwrap(), &controls).unwrap())
 }
 
@@ -149,7 +150,7 @@ fn tokens_are_chosen_among_those_that_are_allowed() {
         (2.0, 0, 1.0, 1.0),
         (0.0003, 0, 0.9, 0.5),
     ] {
-        let choice = SamplingParams { temperature, top_k, top_p, min_p, seed: 0 };
+        let choice = SamplingParams { temperature, top_k, top_p, min_p, ..SamplingParams::default() };
         let mut seen = vec![BTreeSet::new(); TEXT.len()];
         for seed in 0..draws {
             let ids = chosen(&runner, &TEXT, SamplingParams { seed, ..choice });
@@ -168,11 +169,48 @@ fn tokens_are_chosen_among_those_that_are_allowed() {
     assert!(least == 1 && most > 20, "{least} to {most} tokens are allowed");
 }
 
+/// Logits of a row as the penalty has them: of a token that the text has, over it, or times it below 0.
+fn penalised(logits: &[f64], text: &[u32], penalty: f64) -> Vec<f64> {
+    let mut logits = logits.to_vec();
+    for id in BTreeSet::from_iter(text) {
+        let logit = &mut logits[*id as usize];
+        *logit = if *logit > 0.0 { *logit / penalty } else { *logit * penalty };
+    }
+    logits
+}
+
+#[test]
+fn tokens_that_a_text_has_are_chosen_by_the_penalty() {
+    let text: Vec<u32> = (0..16).map(|i| [4, 9, 1, 4, 30][i % 5]).collect();
+    for architecture in [random::gpt2(SIZE), random::llama(Dimensions { vocabulary: 9000, layers: 1, ..SIZE })] {
+        let model = quantized(architecture);
+        let runner = runner(&model, Head::Choice);
+        let output = self::runner(&model, Head::Output).run(&tokens(&text).unwrap()).unwrap();
+        let digit = (-f64::from(output.ty().exponent())).exp2();
+        let logits = logits(&model, &text);
+        let mut changed = 0;
+        for repetition_penalty in [1.0, 1.3, 8.0, 0.5, 0.125, 3.0] {
+            let choice = SamplingParams { repetition_penalty, ..SamplingParams::default() };
+            let got = chosen(&runner, &text, choice);
+            for (place, (got, logits)) in got.iter().zip(&logits).enumerate() {
+                let due = penalised(logits, &text[..=place], repetition_penalty);
+                let most = due[ranked(&due)[0]];
+                // What 16 bits cannot hold is as much as they can.
+                let held = most.min(32767.0 * digit);
+                assert!(due[*got] >= held - digit, "{repetition_penalty} at {place}: {} of {most}", due[*got]);
+                changed += usize::from(*got != ranked(logits)[0]);
+            }
+        }
+        assert!(changed > 10, "{changed} tokens are others than without a penalty");
+    }
+}
+
 #[test]
 fn the_same_seed_gives_the_same_tokens_in_any_parts() {
     let model = quantized(random::llama(SIZE));
     let runner = runner(&model, Head::Choice);
-    let choice = |seed| SamplingParams { temperature: 1.0, top_k: 20, top_p: 0.9, min_p: 0.02, seed };
+    let choice =
+        |seed| SamplingParams { temperature: 1.0, top_k: 20, top_p: 0.9, min_p: 0.02, repetition_penalty: 1.1, seed };
     let all = chosen(&runner, &TEXT, choice(5));
     assert_eq!(all, chosen(&runner, &TEXT, choice(5)));
     assert_ne!(all, chosen(&runner, &TEXT, choice(6)));
@@ -184,7 +222,7 @@ fn the_same_seed_gives_the_same_tokens_in_any_parts() {
         let mut got = vec![];
         for part in parts {
             // Nothing is chosen after the second token.
-            let choices: Vec<_> = part.clone().map(|i| (i != 1).then_some(choice(5))).collect();
+            let choices: Vec<_> = part.clone().map(|i| (TEXT[i], (i != 1).then_some(choice(5)))).collect();
             let controls = controls(part.start as u32, &choices).unwrap();
             let rows = tokens(&TEXT[part]).unwrap();
             let turn = Turn { session: &mut session, rows: &rows, controls: Some(&controls) };
@@ -211,14 +249,14 @@ fn choices_need_logits_and_controls() {
     assert_eq!(first.program(3).unwrap().from_next, []);
     let runner = runner(&model, Head::Choice);
     let program = runner.plan().program(3).unwrap();
-    assert_eq!(program.from_next[0].dims(), [3, 8]);
+    assert_eq!(program.from_next[0].dims(), [3, 11]);
     let operands = program.operators.iter().flat_map(|operator| &operator.operands);
     assert!(operands.into_iter().any(|operand| operand.source == Source::FromNext(0)));
 
     let input = tokens(&TEXT).unwrap();
     let missing = runner.run(&input);
     assert!(matches!(missing, Err(RunError::Execute(ExecuteError::Boundary { neighbour: "next", .. }))));
-    let short = controls(0, &[None; 8]).unwrap();
+    let short = controls(0, &[(0, None); 8]).unwrap();
     assert!(matches!(runner.choose(&input, &short), Err(RunError::Execute(ExecuteError::Type { .. }))));
     let mut stage = CachedRunner::sharing(runner).unwrap();
     let mut session = stage.session().unwrap();

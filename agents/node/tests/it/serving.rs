@@ -198,8 +198,8 @@ fn a_text_repeats_to_its_receipt_at_every_stage() {
 fn a_text_whose_tokens_were_chosen_repeats_from_rows_and_controls() {
     let shards = shards(choosing_plans());
     let ids = [3u32, 7, 19];
-    let warm = SamplingParams { temperature: 0.7, top_k: 9, top_p: 0.9, min_p: 0.01, seed: 5 };
-    let steer = controls(0, &[None, Some(SamplingParams::default()), Some(warm)]).unwrap();
+    let warm = SamplingParams { temperature: 0.7, top_k: 9, top_p: 0.9, min_p: 0.01, repetition_penalty: 1.2, seed: 5 };
+    let steer = controls(0, &[(3, None), (7, Some(SamplingParams::default())), (19, Some(warm))]).unwrap();
     let run = |shard: &ServingShard| StageRunner::new(Reference, (*shard.plan).clone(), &shard.constants).unwrap();
     let hidden = run(&shards[0]).run(&tokens(&ids).unwrap()).unwrap();
     assert_eq!((shards[0].controls(3).unwrap(), shards[0].gives(), shards[0].goes_on()), (None, Gives::Rows, true));

@@ -85,20 +85,10 @@ multiversion! {
 }
 
 multiversion! {
-    fn mask_block<A: Accumulator>(dy: &mut [A], x: &[A]) {
-        for (dy, x) in dy.iter_mut().zip(x) {
-            *dy = if *x > A::ZERO { *dy } else { A::ZERO };
+    /// Rule N-17.
+    pub(crate) fn relu_grad<T: Element, X: Element>(dy: &[T], x: &[X], out: &mut [T]) {
+        for ((out, dy), x) in out.iter_mut().zip(dy).zip(x) {
+            *out = if *x > X::default() { *dy } else { T::default() };
         }
     }
-}
-
-/// Rule N-17; `A` holds both operands.
-pub(crate) fn relu_grad<A: Accumulator>(simd: Simd, dy: Slice<'_>, x: Slice<'_>, out: &mut SliceMut<'_>) {
-    let Block(mask) = &mut Block([A::ZERO; BLOCK]);
-    for_blocks::<A>(simd, out, |start, block| {
-        let mask = &mut mask[..block.len()];
-        dy.load(simd, start, block);
-        x.load(simd, start, mask);
-        mask_block(simd, block, mask);
-    });
 }

@@ -61,7 +61,7 @@ use tensorlink_types::Operator;
 
 use crate::instruction::{Instruction, magnitude};
 use crate::simd::Simd;
-use crate::tensor::{Slice, SliceMut, TorchTensor};
+use crate::tensor::{Slice, SliceMut, TorchTensor, each_width};
 use block::fits_i32;
 use elementwise::Precision;
 use rows::Rows;
@@ -171,11 +171,8 @@ pub(crate) fn execute(
             }
             Instruction::Relu => same_width!(a, out, (a, out) => elementwise::relu(simd, a, out)),
             Instruction::ReluGrad => {
-                if narrow(0) {
-                    elementwise::relu_grad::<i32>(simd, a, operand(1)?, out);
-                } else {
-                    elementwise::relu_grad::<i64>(simd, a, operand(1)?, out);
-                }
+                let x = operand(1)?;
+                same_width!(a, out, (dy, out) => each_width!(Slice, x, x => elementwise::relu_grad(simd, dy, x, out)));
             }
             Instruction::Lookup(attributes) => {
                 let table = (operand(1)?, tensor(1)?.ty().limit());

@@ -39,7 +39,10 @@ fn advance<E: CacheEngine>(
     choices: Option<&[Vec<Option<SamplingParams>>]>,
 ) -> Vec<Tensor> {
     let rows: Vec<Tensor> = turns.iter().map(|(_, ids)| tokens(ids).unwrap()).collect();
-    let made = |(i, choices): (usize, &Vec<_>)| controls(turns[i].0.position(), choices).unwrap();
+    let made = |(i, choices): (usize, &Vec<Option<SamplingParams>>)| {
+        let rows: Vec<_> = turns[i].1.iter().copied().zip(choices.iter().copied()).collect();
+        controls(turns[i].0.position(), &rows).unwrap()
+    };
     let made: Option<Vec<Tensor>> = choices.map(|choices| choices.iter().enumerate().map(made).collect());
     let mut all = Vec::new();
     for (i, ((session, _), rows)) in turns.iter_mut().zip(&rows).enumerate() {
@@ -87,12 +90,21 @@ fn parts_and_company_change_no_bit() {
 #[test]
 fn chosen_tokens_are_those_of_the_whole_text() {
     let ids = text(23);
-    let choice = SamplingParams { temperature: 1.3, top_k: 30, top_p: 0.95, min_p: 0.02, seed: 11 };
-    let choices: Vec<_> = (0..23).map(|i| (i > 8 && i != 15).then_some(choice)).collect();
+    // Tokens of a text with a penalty for what it has, of one without, and the likeliest with and without.
+    let choice = |i: u64| SamplingParams {
+        temperature: if i < 19 { 1.3 } else { 0.0 },
+        top_k: 30,
+        top_p: 0.95,
+        min_p: 0.02,
+        repetition_penalty: [1.0, 1.4, 0.8][i as usize % 3],
+        seed: 11,
+    };
+    let choices: Vec<_> = (0..23).map(|i| (i > 8 && i != 15).then_some(choice(i))).collect();
+    let rows: Vec<_> = ids.iter().copied().zip(choices.iter().copied()).collect();
     for model in decoders() {
         let (plan, constants) = model.stage_with(0..2, Head::Choice, |_| TensorRoot::default()).unwrap();
         let reference = StageRunner::new(Reference, plan.clone(), &constants).unwrap();
-        let (input, all) = (tokens(&ids).unwrap(), controls(0, &choices).unwrap());
+        let (input, all) = (tokens(&ids).unwrap(), controls(0, &rows).unwrap());
         let traced = reference.trace_choice(&input, Some(&all)).unwrap();
         let due = traced.last().unwrap();
         for engine in engines() {
@@ -104,7 +116,7 @@ fn chosen_tokens_are_those_of_the_whole_text() {
             let mut stage = CachedRunner::sharing(whole).unwrap();
             let mut session = stage.session().unwrap();
             let mut rows = vec![];
-            for part in [0..5, 5..13, 13..14, 14..15, 15..16, 16..23] {
+            for part in [0..5, 5..13, 13..14, 14..15, 15..16, 16..19, 19..20, 20..21, 21..22, 22..23] {
                 let own = choices[part.clone()].to_vec();
                 rows.extend(advance(&mut stage, &mut [(&mut session, &ids[part])], Some(&[own])));
             }

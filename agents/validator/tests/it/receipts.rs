@@ -261,7 +261,8 @@ async fn chosen(engine: impl Engine + Clone + Send + Sync + 'static) -> World {
     let runner = StageRunner::new(Reference, (*first.plan).clone(), &first.constants).unwrap();
     let rows = runner.run(&tokens(&TEXT).unwrap()).unwrap().to_bytes();
     let warm = SamplingParams { temperature: 0.7, seed: 3, ..SamplingParams::default() };
-    let controls = controls(0, &[None, Some(warm), Some(warm)]).unwrap().to_bytes();
+    let [a, b, c] = TEXT;
+    let controls = controls(0, &[(a, None), (b, Some(warm)), (c, Some(warm))]).unwrap().to_bytes();
     shards.reverse();
     world_of(engine, shards, [rows, controls].concat()).await
 }

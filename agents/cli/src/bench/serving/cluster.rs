@@ -157,7 +157,7 @@ impl Cluster {
 
 /// Sends the next tokens of a text through the pipeline and takes the likeliest after them; how long that took.
 pub(crate) async fn step(text: &mut Text, tokens: &[u32], last: bool) -> Result<(u32, Duration)> {
-    let controls = likeliest(text.tokens(), tokens.len())?;
+    let controls = likeliest(text.tokens(), tokens)?;
     let start = Instant::now();
     let step = text.advance(tokens, Some(&controls), last).await?;
     let took = start.elapsed();

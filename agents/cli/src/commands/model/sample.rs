@@ -43,6 +43,10 @@ pub struct SampleArgs {
     /// Choose among those of these that are at least this share as likely as the likeliest.
     #[arg(long, value_name = "P", default_value_t = 0.0)]
     pub min_p: f64,
+    /// Divide the logits of tokens that the text has already by so much, or multiply them if they are negative, before
+    /// all else; 1 leaves them as they are.
+    #[arg(long, value_name = "PENALTY", default_value_t = 1.0)]
+    pub repetition_penalty: f64,
     /// Of the draws: the same seed gives the same text, on every machine.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
@@ -70,6 +74,7 @@ impl SampleArgs {
             top_k: self.top_k.unwrap_or(0),
             top_p: self.top_p,
             min_p: self.min_p,
+            repetition_penalty: self.repetition_penalty,
             seed: self.seed,
         };
         choice.check()?;
@@ -198,6 +203,7 @@ mod tests {
             top_k: None,
             top_p: 1.0,
             min_p: 0.0,
+            repetition_penalty: 1.0,
             seed: 0,
             how: Quantising::default(),
             device: Some("cpu".into()),
@@ -225,6 +231,8 @@ mod tests {
         assert!(share.contains("top_p 0"), "{share}");
         let least = refused(&model, "a", |args| args.min_p = 1.5).await;
         assert!(least.contains("min_p 1.5"), "{least}");
+        let penalty = refused(&model, "a", |args| args.repetition_penalty = 0.0).await;
+        assert!(penalty.contains("repetition penalty 0"), "{penalty}");
         let absent = refused(&folders.path().join("absent"), "a", |_| ()).await;
         assert!(absent.contains("absent"), "{absent}");
     }

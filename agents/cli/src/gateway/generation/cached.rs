@@ -1,6 +1,6 @@
 //! An exact decoder that keeps keys and values: every token is computed once, and chosen within the exact program.
 
-use tensorlink_graph::transformer::choice::controls;
+use tensorlink_graph::transformer::choice::controls_of_last;
 use tensorlink_graph::transformer::decode::{self, CacheEngine, CachedRunner, DecodeError, Session};
 use tensorlink_graph::transformer::tokens;
 use tensorlink_num::Tensor;
@@ -100,11 +100,8 @@ fn position<E: CacheEngine>(text: &[Session<E>]) -> u32 {
 /// What the first stage takes: only the last token has a successor chosen.
 fn begin<T>(turn: &Turn<'_, T>) -> Result<Rows, EmbedError> {
     let step = &turn.step;
-    let mut choices = vec![None; step.tokens.len()];
-    if let Some(last) = choices.last_mut() {
-        *last = Some(step.choice);
-    }
-    Ok(Rows { rows: tokens(&step.tokens)?, controls: controls(step.position, &choices)? })
+    let controls = controls_of_last(step.position, &step.tokens, step.choice)?;
+    Ok(Rows { rows: tokens(&step.tokens)?, controls })
 }
 
 /// The token that the last row chose.

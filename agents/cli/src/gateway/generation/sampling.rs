@@ -14,6 +14,8 @@ pub struct Sampling {
     pub top_p: f64,
     /// Among those of these that are at least this share as likely as the likeliest; 0 is any.
     pub min_p: f64,
+    /// What logits of tokens that the text has already are divided by, or multiplied if they are negative; 1 is none.
+    pub repetition_penalty: f64,
     /// The draws of every text; without, each text has its own.
     pub seed: Option<u64>,
 }
@@ -21,13 +23,15 @@ pub struct Sampling {
 impl Sampling {
     /// That of one text.
     pub fn of_a_text(self) -> SamplingParams {
-        let Self { temperature, top_k, top_p, min_p, seed } = self;
-        SamplingParams { temperature, top_k, top_p, min_p, seed: seed.unwrap_or_else(|| rand::rng().next_u64()) }
+        let Self { temperature, top_k, top_p, min_p, repetition_penalty, seed } = self;
+        let seed = seed.unwrap_or_else(|| rand::rng().next_u64());
+        SamplingParams { temperature, top_k, top_p, min_p, repetition_penalty, seed }
     }
 }
 
 impl From<SamplingParams> for Sampling {
-    fn from(SamplingParams { temperature, top_k, top_p, min_p, seed }: SamplingParams) -> Self {
-        Self { temperature, top_k, top_p, min_p, seed: Some(seed) }
+    fn from(params: SamplingParams) -> Self {
+        let SamplingParams { temperature, top_k, top_p, min_p, repetition_penalty, seed } = params;
+        Self { temperature, top_k, top_p, min_p, repetition_penalty, seed: Some(seed) }
     }
 }

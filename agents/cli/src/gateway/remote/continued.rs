@@ -3,7 +3,7 @@
 //! to nobody.
 
 use async_trait::async_trait;
-use tensorlink_graph::transformer::choice::controls;
+use tensorlink_graph::transformer::choice::controls_of_last;
 use tensorlink_num::Tensor;
 use tensorlink_user::serving::{Text, TextError};
 use tokio::sync::{mpsc, oneshot};
@@ -68,11 +68,8 @@ async fn run(mut text: Text, mut steps: mpsc::Receiver<Asked>) {
 
 /// Computes tokens; the token that the last of them chose. Only the last has a successor chosen.
 async fn choose(text: &mut Text, step: &Step) -> Result<u32, BackendError> {
-    let mut choices = vec![None; step.tokens.len()];
-    if let Some(last) = choices.last_mut() {
-        *last = Some(step.choice);
-    }
-    let controls = controls(step.position, &choices).map_err(|error| failed("controls", &error))?;
+    let controls = controls_of_last(step.position, &step.tokens, step.choice);
+    let controls = controls.map_err(|error| failed("controls", &error))?;
     let given = text.advance(&step.tokens, Some(&controls), false).await.map_err(refusal)?;
     last(&given.output)
 }

@@ -28,6 +28,7 @@ struct Wanted {
     top_p: Option<f64>,
     top_k: Option<i64>,
     min_p: Option<f64>,
+    repetition_penalty: Option<f64>,
     seed: Option<i64>,
     stop: Option<Stop>,
     stream: Option<bool>,
@@ -58,8 +59,6 @@ struct Wanted {
     audio: Odd,
     #[serde(default)]
     web_search_options: Odd,
-    #[serde(default)]
-    repetition_penalty: Odd,
     /// For the chat template.
     chat_template_kwargs: Option<Variables>,
 }
@@ -87,7 +86,6 @@ impl Wanted {
         only("function_call", &self.function_call, &[text("none"), text("auto")], no_tools)?;
         only("audio", &self.audio, &[], "text only")?;
         only("web_search_options", &self.web_search_options, &[], "the web is not searched")?;
-        only("repetition_penalty", &self.repetition_penalty, &[Odd::Number(1.0)], "1 only")?;
         if self.response_format.as_ref().is_some_and(|format| format.kind != "text") {
             return Err(ApiError::invalid("response_format must be {\"type\": \"text\"}.").at("response_format"));
         }
@@ -119,9 +117,23 @@ pub(in crate::gateway) async fn create(
     let (asked, wanted): (_, Wanted) = Asked::read(gateway, request).await?;
     wanted.supported()?;
     let most = wanted.most()?;
-    let Wanted { model, messages, temperature, top_p, top_k, min_p, seed, stop, stream, stream_options, .. } = wanted;
+    let Wanted {
+        model,
+        messages,
+        temperature,
+        top_p,
+        top_k,
+        min_p,
+        repetition_penalty,
+        seed,
+        stop,
+        stream,
+        stream_options,
+        ..
+    } = wanted;
     let variables = wanted.chat_template_kwargs.unwrap_or_default();
-    let mut options = Fields { temperature, top_p, top_k, min_p, seed, stop, stream, stream_options }.check()?;
+    let fields = Fields { temperature, top_p, top_k, min_p, repetition_penalty, seed, stop, stream, stream_options };
+    let mut options = fields.check()?;
     let prompts = vec![Prompt::Chat(Conversation { messages: messages_of(messages)?, variables })];
     let ask = Ask { prompts, most, sampling: options.sampling, stops: std::mem::take(&mut options.stops) };
     asked.answer(Kind::Chat, &model, "messages", ask, &options).await

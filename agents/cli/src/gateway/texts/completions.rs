@@ -32,6 +32,7 @@ struct Wanted {
     top_p: Option<f64>,
     top_k: Option<i64>,
     min_p: Option<f64>,
+    repetition_penalty: Option<f64>,
     seed: Option<i64>,
     stop: Option<Stop>,
     stream: Option<bool>,
@@ -52,8 +53,6 @@ struct Wanted {
     frequency_penalty: Odd,
     #[serde(default)]
     suffix: Odd,
-    #[serde(default)]
-    repetition_penalty: Odd,
 }
 
 impl Wanted {
@@ -65,7 +64,6 @@ impl Wanted {
         only("logit_bias", &self.logit_bias, &[Odd::Empty], "logits are the model's own")?;
         only("presence_penalty", &self.presence_penalty, &[Odd::Number(0.0)], "0 only")?;
         only("frequency_penalty", &self.frequency_penalty, &[Odd::Number(0.0)], "0 only")?;
-        only("repetition_penalty", &self.repetition_penalty, &[Odd::Number(1.0)], "1 only")?;
         only("suffix", &self.suffix, &[Odd::Text(String::new())], "texts are continued at their end only")?;
         if self.prompt.0.len() > MAX_PROMPTS {
             let message = format!("{} prompts: send at most {MAX_PROMPTS} in one request.", self.prompt.0.len());
@@ -83,9 +81,22 @@ pub(in crate::gateway) async fn create(
     let (asked, wanted): (_, Wanted) = Asked::read(gateway, request).await?;
     wanted.supported()?;
     let Wanted {
-        model, prompt, max_tokens, temperature, top_p, top_k, min_p, seed, stop, stream, stream_options, ..
+        model,
+        prompt,
+        max_tokens,
+        temperature,
+        top_p,
+        top_k,
+        min_p,
+        repetition_penalty,
+        seed,
+        stop,
+        stream,
+        stream_options,
+        ..
     } = wanted;
-    let mut options = Fields { temperature, top_p, top_k, min_p, seed, stop, stream, stream_options }.check()?;
+    let fields = Fields { temperature, top_p, top_k, min_p, repetition_penalty, seed, stop, stream, stream_options };
+    let mut options = fields.check()?;
     let most = max_tokens.map_or(Ok(DEFAULT_LENGTH), |tokens| most("max_tokens", tokens))?;
     let begins = |input| match input {
         Input::Text(text) => Prompt::Text(text),

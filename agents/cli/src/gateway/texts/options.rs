@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+use tensorlink_graph::transformer::choice::MAX_PENALTY;
 
 use crate::gateway::error::ApiError;
 use crate::gateway::generation::Sampling;
@@ -23,6 +24,7 @@ pub(super) struct Fields {
     pub(super) top_p: Option<f64>,
     pub(super) top_k: Option<i64>,
     pub(super) min_p: Option<f64>,
+    pub(super) repetition_penalty: Option<f64>,
     pub(super) seed: Option<i64>,
     pub(super) stop: Option<Stop>,
     pub(super) stream: Option<bool>,
@@ -70,6 +72,7 @@ impl Fields {
             temperature: share("temperature", self.temperature, MAX_TEMPERATURE, 1.0)?,
             top_p: share("top_p", self.top_p, 1.0, 1.0)?.max(LEAST_SHARE),
             min_p: share("min_p", self.min_p, 1.0, 0.0)?,
+            repetition_penalty: penalty(self.repetition_penalty)?,
             top_k,
             seed: self.seed.map(i64::cast_unsigned),
         };
@@ -81,6 +84,18 @@ impl Fields {
         }
         let usage = self.stream_options.and_then(|options| options.include_usage).unwrap_or(false);
         Ok(Options { sampling, stops: self.stop.map_or_else(Vec::new, |stop| stop.0), stream, usage })
+    }
+}
+
+fn penalty(value: Option<f64>) -> Result<f64, ApiError> {
+    match value {
+        Some(value) if !(1.0 / MAX_PENALTY..=MAX_PENALTY).contains(&value) => {
+            let message = format!(
+                "repetition_penalty is {value}: it must be 1/{MAX_PENALTY} to {MAX_PENALTY}; 1 changes nothing."
+            );
+            Err(ApiError::invalid(message).at("repetition_penalty"))
+        }
+        value => Ok(value.unwrap_or(1.0)),
     }
 }
 

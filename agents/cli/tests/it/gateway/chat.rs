@@ -92,7 +92,7 @@ async fn what_is_not_offered_is_refused_by_name() {
         ("n", json!(2), "one answer"),
         ("logprobs", json!(true), "probabilities"),
         ("top_logprobs", json!(2), "probabilities"),
-        ("repetition_penalty", json!(1.2), "1 only"),
+        ("repetition_penalty", json!(0.01), "1/8 to 8"),
         ("min_p", json!(2), "0 to 1"),
         ("chat_template_kwargs", json!("a"), "expected a map"),
         ("max_completion_tokens", json!(0), "at least one"),
@@ -118,7 +118,7 @@ async fn what_changes_nothing_is_taken_as_it_comes() {
         "reasoning_content": "hm"}, {"role": "user", "content": "say a", "name": "ann"}]);
     let clients = json!({"messages": said, "prompt_cache_retention": "24h", "prompt_cache_key": null, "metadata": null,
         "reasoning_effort": "high", "verbosity": null, "stream_options": null, "top_k": -1, "min_p": 0,
-        "repetition_penalty": 1.0, "chat_template_kwargs": {"enable_thinking": false}, "colour": "red"});
+        "repetition_penalty": 1.2, "chat_template_kwargs": {"enable_thinking": false}, "colour": "red"});
     let nothing = json!({"messages": user("say a"), "model": SPEAKER, "temperature": null, "n": null, "stop": null,
         "tools": null, "response_format": null, "modalities": null, "chat_template_kwargs": null, "max_tokens": null});
     for fields in [defaults, clients, nothing] {

@@ -112,21 +112,22 @@ async fn the_choice_of_tokens_reaches_the_model() {
     let server = speaker().await;
     let choice = async |mut fields: Value| {
         fields["prompt"] = "choice".into();
-        fields["max_tokens"] = 56.into();
+        fields["max_tokens"] = 64.into();
         let body = answer(&server, fields).await;
         serde_json::from_str::<Vec<Value>>(body["choices"][0]["text"].as_str().unwrap()).unwrap()
     };
-    let fields = json!({"temperature": 0.5, "top_p": 0.25, "top_k": 7, "min_p": 0.125, "seed": 11});
-    assert_eq!(choice(fields).await, [json!(0.5), json!(7), json!(0.25), json!(0.125), json!(11)]);
+    let fields = json!({"temperature": 0.5, "top_p": 0.25, "top_k": 7, "min_p": 0.125, "repetition_penalty": 1.5,
+        "seed": 11});
+    assert_eq!(choice(fields).await, [json!(0.5), json!(7), json!(0.25), json!(0.125), json!(1.5), json!(11)]);
     let least = choice(json!({"seed": -1, "temperature": 0, "top_p": 0, "top_k": 1u64 << 40})).await;
-    assert_eq!(least, [json!(0), json!(u32::MAX), json!(1.0 / 65536.0), json!(0), json!(u64::MAX)]);
+    assert_eq!(least, [json!(0), json!(u32::MAX), json!(1.0 / 65536.0), json!(0), json!(1), json!(u64::MAX)]);
     // All tokens, in the ways that servers have for it.
     for all in [json!(0), json!(-1), json!(null)] {
         assert_eq!(choice(json!({"top_k": all})).await[1], json!(0), "{all}");
     }
     // Each text of a request has its own draws, unless a seed says otherwise.
     let seeds = async |fields: Value| {
-        let mut body = json!({"prompt": vec!["choice"; 4], "max_tokens": 56});
+        let mut body = json!({"prompt": vec!["choice"; 4], "max_tokens": 64});
         body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
         let answered = answer(&server, body).await;
         let texts = answered["choices"].as_array().unwrap().iter().map(|choice| choice["text"].to_string());
@@ -135,9 +136,9 @@ async fn the_choice_of_tokens_reaches_the_model() {
     assert_eq!((seeds(json!({})).await, seeds(json!({"seed": 3})).await), (4, 1));
     // Unseen seeds differ.
     let (one, two) = (choice(json!({})).await, choice(json!({"temperature": null, "seed": null})).await);
-    let defaults = [json!(1), json!(0), json!(1), json!(0)];
-    assert_eq!((&one[..4], &two[..4]), (&defaults[..], &defaults[..]));
-    assert_ne!(one[4], two[4]);
+    let defaults = [json!(1), json!(0), json!(1), json!(0), json!(1)];
+    assert_eq!((&one[..5], &two[..5]), (&defaults[..], &defaults[..]));
+    assert_ne!(one[5], two[5]);
 }
 
 #[tokio::test]
@@ -158,7 +159,10 @@ async fn what_would_change_the_answer_is_refused_by_name() {
         ("top_p", json!(1.5), "0 to 1"),
         ("top_k", json!(-2), "at least 1"),
         ("top_k", json!(1.5), "expected i64"),
-        ("repetition_penalty", json!(1.1), "1 only"),
+        ("repetition_penalty", json!(0), "1/8 to 8"),
+        ("repetition_penalty", json!(-1.1), "1/8 to 8"),
+        ("repetition_penalty", json!(8.5), "1/8 to 8"),
+        ("repetition_penalty", json!("much"), "expected f64"),
         ("min_p", json!(1.5), "0 to 1"),
         ("min_p", json!(-0.1), "0 to 1"),
         ("seed", json!(1.5), "expected i64"),

@@ -111,8 +111,8 @@ impl HfTokenizer {
         self.left = match command.as_str() {
             "hex" => hex(&operand).into(),
             "choice" => {
-                let SamplingParams { temperature, top_k, top_p, min_p, seed } = choice;
-                format!("[{temperature},{top_k},{top_p},{min_p},{seed}]").into_bytes().into()
+                let SamplingParams { temperature, top_k, top_p, min_p, repetition_penalty, seed } = choice;
+                format!("[{temperature},{top_k},{top_p},{min_p},{repetition_penalty},{seed}]").into_bytes().into()
             }
             _ => operand.into_bytes().into(),
         };

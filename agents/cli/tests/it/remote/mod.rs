@@ -135,7 +135,7 @@ fn due(prompt: &[u32]) -> String {
         .collect();
     let (mut ids, mut text) = (prompt.to_vec(), String::new());
     for _ in 0..MORE {
-        let choices = vec![Some(SamplingParams::default()); ids.len()];
+        let choices: Vec<_> = ids.iter().map(|id| (*id, Some(SamplingParams::default()))).collect();
         let hidden = stages[0].run(&tokens(&ids).unwrap()).unwrap();
         let chosen = stages[1].choose(&hidden, &controls(0, &choices).unwrap()).unwrap();
         ids.push(u32::try_from(*chosen.mantissas().to_vec().last().unwrap()).unwrap());

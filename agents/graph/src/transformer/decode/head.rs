@@ -1,30 +1,19 @@
 //! The stage's output for the rows of a call; tokens are chosen only where somebody asks for one.
 
-use tensorlink_num::Tensor;
 use tensorlink_num::checked::CHOICE_BITS;
+use tensorlink_num::{Mantissas, Tensor, TensorError};
 use tensorlink_types::{TensorType, TypeError};
 
 use super::DecodeError;
 use super::attention::Span;
+use super::choices::{Choices, need};
 use super::engine::CacheEngine;
-use super::piece::{Frame, Piece};
+use super::piece::{Frame, Need, Piece};
 use super::runner::{CachedRunner, Turn, moving};
 use crate::executor::ExecuteError;
 use crate::transformer::choice::CONTROLS;
+use crate::transformer::emit::FLAG_BITS;
 use crate::transformer::plan::PlanError;
-
-/// Controls of the rows of a call, one after another.
-pub(super) struct Choices(Vec<i64>);
-
-impl Choices {
-    /// Rows that have a successor chosen, and their controls.
-    fn chosen(&self) -> (Vec<u32>, Vec<i64>) {
-        let rows = (0u32..).zip(self.0.chunks(CONTROLS));
-        let chosen = rows.filter(|(_, controls)| controls.first() != Some(&0));
-        let (rows, controls): (Vec<_>, Vec<_>) = chosen.unzip();
-        (rows, controls.concat())
-    }
-}
 
 impl<E: CacheEngine> CachedRunner<E> {
     /// Controls of all rows, on a stage that chooses tokens.
@@ -57,7 +46,7 @@ impl<E: CacheEngine> CachedRunner<E> {
         let y = if self.plan.layers().end == self.plan.architecture().layers {
             let rows = spans.iter().fold(0, |rows: u32, span| rows.saturating_add(span.rows));
             let head = self.heads.get(rows, || Piece::head(&self.plan, rows))?;
-            self.end(&head, x, None)?
+            self.end(&head, &mut Frame::new(&self.constants, Some(x)))?
         } else {
             x
         };
@@ -69,18 +58,21 @@ impl<E: CacheEngine> CachedRunner<E> {
     pub(super) fn choose(
         &mut self,
         x: &E::Tensor,
+        turns: &[Turn<'_, E>],
         spans: &[Span],
         choices: &Choices,
     ) -> Result<Vec<Tensor>, DecodeError> {
         let (rows, controls) = choices.chosen();
         let all = spans.last().map_or(0, |span| span.range().end) as usize;
         let mut ids = vec![0; all];
-        // SAFETY of the cast: fewer rows than the call has.
-        let count = rows.len() as u32;
-        if count > 0 {
+        if !rows.is_empty() {
             // A copy is spared where every row chooses.
             let x = if rows.len() == all { x.clone() } else { self.engine.pick(x, &rows).map_err(moving)? };
-            let chosen = self.chosen(count, x, &controls)?;
+            let need = need(&controls);
+            let sessions = spans.iter().zip(turns).map(|(span, turn)| (span, turn.session.before(span)));
+            let vocabulary = self.plan.architecture().vocabulary;
+            let seen = need.penalty.then(|| choices.seen(sessions, vocabulary));
+            let chosen = self.chosen(x, &controls, need, seen)?;
             for (row, id) in rows.iter().zip(chosen) {
                 if let Some(place) = ids.get_mut(*row as usize) {
                     *place = id;
@@ -96,32 +88,38 @@ impl<E: CacheEngine> CachedRunner<E> {
         spans.iter().map(own).collect()
     }
 
-    /// Successors of so many rows: by their logits alone if none has a temperature, else by the whole choice.
-    fn chosen(&mut self, rows: u32, x: E::Tensor, controls: &[i64]) -> Result<Vec<i64>, DecodeError> {
-        let head = if likeliest(controls) {
-            self.likeliest.get(rows, || Piece::likeliest(&self.plan, rows))?
-        } else {
-            self.heads.get(rows, || Piece::head(&self.plan, rows))?
-        };
+    /// Successors of rows by their controls, and by what their texts have already if that counts.
+    fn chosen(
+        &mut self,
+        x: E::Tensor,
+        controls: &[i64],
+        need: Need,
+        seen: Option<Mantissas>,
+    ) -> Result<Vec<i64>, DecodeError> {
+        // SAFETY of the cast: no more rows than the call has.
+        let rows = (controls.len() / CONTROLS) as u32;
+        let plan = &self.plan;
+        let head = self.choosers.get((rows, need), || Piece::chooser(plan, rows, need))?;
+        let mut frame = Frame::new(&self.constants, Some(x));
         let ty = typed("controls", TensorType::new(32, 0, &[rows, CONTROLS as u32]))?;
-        let controls = Tensor::from_wide(ty, controls).map_err(|error| moving(error.into()))?;
-        let controls = self.engine.import(&controls).map_err(moving)?;
-        let chosen = self.end(&head, x, Some(controls))?;
+        let import = |tensor: Result<Tensor, TensorError>| -> Result<E::Tensor, DecodeError> {
+            let tensor = tensor.map_err(|error| moving(error.into()))?;
+            Ok(self.engine.import(&tensor).map_err(moving)?)
+        };
+        frame.controls = Some(import(Tensor::from_wide(ty, controls))?);
+        if let Some(seen) = seen {
+            let ty = typed("seen", TensorType::new(FLAG_BITS, 0, &[rows, self.plan.architecture().vocabulary]))?;
+            frame.states.insert(0, import(Tensor::new(ty, seen))?);
+        }
+        let chosen = self.end(&head, &mut frame)?;
         Ok(self.engine.export(&chosen).map_err(moving)?.mantissas().to_vec())
     }
 
     /// What follows the last layer.
-    fn end(&self, piece: &Piece, x: E::Tensor, controls: Option<E::Tensor>) -> Result<E::Tensor, DecodeError> {
-        let mut frame = Frame::new(&self.constants, Some(x));
-        frame.controls = controls;
-        piece.run(&self.engine, &mut frame, 0..piece.len())?;
-        Ok(piece.output(&frame)?)
+    fn end(&self, piece: &Piece, frame: &mut Frame<'_, E::Tensor>) -> Result<E::Tensor, DecodeError> {
+        piece.run(&self.engine, frame, 0..piece.len())?;
+        Ok(piece.output(frame)?)
     }
-}
-
-/// Whether no row of controls has a temperature.
-fn likeliest(controls: &[i64]) -> bool {
-    controls.chunks(CONTROLS).all(|row| matches!(row, [_, temperature, ..] if *temperature <= 0))
 }
 
 fn typed(name: &str, ty: Result<TensorType, TypeError>) -> Result<TensorType, PlanError> {

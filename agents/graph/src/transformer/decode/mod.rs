@@ -10,11 +10,13 @@
 //! | [`session`] | a text's keys and values: [`Session`] |
 //! | [`runner`] | [`CachedRunner`]: rows of several sessions through a stage |
 //! | `head` | the stage's output; the choice of tokens |
+//! | `choices` | what texts' owners say about it |
 //! | `piece` | the program's operators for so many rows |
 //! | `attention`, `core` | attention of a session; its operators for so many keys |
 //! | `reference` | caches of the reference engine |
 
 mod attention;
+mod choices;
 mod core;
 pub mod engine;
 mod head;

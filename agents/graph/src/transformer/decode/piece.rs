@@ -12,6 +12,13 @@ use crate::fused::Fusions;
 use crate::transformer::emit::{Core, Cut, Emitter, Value};
 use crate::transformer::plan::{Head, Plan, PlanError, body, head, received, stream};
 
+/// What some of the rows of a call want of the choice of their successors. Without, it changes nothing.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Need {
+    pub(super) temperature: bool,
+    pub(super) penalty: bool,
+}
+
 /// Numbers of rows for which pieces are kept; beyond it all are forgotten.
 const KEPT: usize = 64;
 
@@ -46,11 +53,17 @@ impl Piece {
         Self::end(plan, rows, |emitter, x| head(emitter, plan.architecture(), plan.layers(), plan.head(), x))
     }
 
-    /// From there to the successors of rows of which none has a temperature, on a stage that chooses.
-    pub(super) fn likeliest(plan: &Plan, rows: u32) -> Result<Self, PlanError> {
+    /// From there to the successors of rows, on a stage that chooses, by no more than such rows need. It takes which
+    /// tokens their texts have already as `State(0)`, if that counts.
+    pub(super) fn chooser(plan: &Plan, rows: u32, need: Need) -> Result<Self, PlanError> {
         Self::end(plan, rows, |emitter, x| {
-            let logits = head(emitter, plan.architecture(), plan.layers(), Head::Output, x)?;
-            emitter.likeliest(&logits)
+            let a = plan.architecture();
+            let mut logits = head(emitter, a, plan.layers(), Head::Output, x)?;
+            if need.penalty {
+                let seen = Value { source: Source::State(0), ty: emitter.seen_type(a.vocabulary)? };
+                logits = emitter.penalised(&logits, &seen)?;
+            }
+            if need.temperature { emitter.choice(&logits) } else { emitter.likeliest(&logits) }
         })
     }
 

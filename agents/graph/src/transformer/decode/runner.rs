@@ -8,7 +8,7 @@ use tensorlink_types::{Source, TensorType};
 use super::attention::{Attention, Span};
 use super::core::Cores;
 use super::engine::CacheEngine;
-use super::piece::{Frame, Kept, Piece};
+use super::piece::{Frame, Kept, Need, Piece};
 use super::session::{Kind, Session};
 use super::{DecodeError, MAX_ROWS};
 use crate::engine::EngineError;
@@ -43,7 +43,7 @@ pub struct CachedRunner<E: CacheEngine> {
     kind: Arc<Kind>,
     bodies: Kept<u32, Piece>,
     pub(super) heads: Kept<u32, Piece>,
-    pub(super) likeliest: Kept<u32, Piece>,
+    pub(super) choosers: Kept<(u32, Need), Piece>,
     cores: Kept<u32, Cores>,
 }
 
@@ -76,7 +76,7 @@ impl<E: CacheEngine> CachedRunner<E> {
             kind,
             bodies,
             heads: Kept::default(),
-            likeliest: Kept::default(),
+            choosers: Kept::default(),
             cores: Kept::default(),
         })
     }
@@ -120,12 +120,12 @@ impl<E: CacheEngine> CachedRunner<E> {
         let input = self.stacked(&body.input, "rows of a turn", turns.iter().map(|turn| turn.rows))?;
         let choices = self.choices(turns)?;
         let x = self.layers(&body, &cores, input, turns, &spans)?;
-        let outputs = match choices {
-            Some(choices) => self.choose(&x, &spans, &choices)?,
+        let outputs = match &choices {
+            Some(choices) => self.choose(&x, turns, &spans, choices)?,
             None => self.head(x, &spans)?,
         };
         for (turn, span) in turns.iter_mut().zip(&spans) {
-            turn.session.position = span.past.saturating_add(span.rows);
+            turn.session.go_on(span, choices.iter().flat_map(|choices| choices.tokens(span)));
         }
         Ok(outputs)
     }

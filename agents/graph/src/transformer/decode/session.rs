@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tensorlink_types::TensorType;
 
 use super::DecodeError;
+use super::attention::Span;
 use super::engine::{CacheEngine, Layout};
 use super::piece::Piece;
 use crate::executor::ExecuteError;
@@ -40,6 +41,8 @@ pub struct Session<E: CacheEngine> {
     pub(super) kind: Arc<Kind>,
     /// Keys and values of each layer; those beyond the position do not count.
     pub(super) layers: Vec<[E::Room; 2]>,
+    /// The text's tokens on a stage that chooses, as its controls name them; those beyond the position do not count.
+    pub(super) tokens: Vec<i64>,
     pub(super) position: u32,
 }
 
@@ -49,7 +52,19 @@ impl<E: CacheEngine> Session<E> {
         let layer = |[keys, values]: &[Layout; 2]| Ok([room(keys)?, room(values)?]);
         let layers = kind.layers.iter().map(layer).collect::<Result<_, _>>();
         let layers = layers.map_err(|source| ExecuteError::Transfer { what: "keys and values", source })?;
-        Ok(Self { kind: Arc::clone(kind), layers, position: 0 })
+        Ok(Self { kind: Arc::clone(kind), layers, tokens: Vec::new(), position: 0 })
+    }
+
+    /// Tokens that the text had before the rows of a call, on a stage that chooses.
+    pub(super) fn before(&self, span: &Span) -> &[i64] {
+        self.tokens.get(..span.past as usize).unwrap_or(&self.tokens)
+    }
+
+    /// Goes on by the rows of a call, with their tokens where they are known.
+    pub(super) fn go_on(&mut self, span: &Span, tokens: impl Iterator<Item = i64>) {
+        self.tokens.truncate(span.past as usize);
+        self.tokens.extend(tokens);
+        self.position = span.positions().end;
     }
 
     /// Tokens computed.

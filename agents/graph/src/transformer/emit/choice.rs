@@ -43,7 +43,7 @@ impl Emitter<'_> {
     }
 
     /// A column of the controls: a number for each token.
-    fn column(&mut self, name: &str, place: usize) -> Result<Value, PlanError> {
+    pub(super) fn column(&mut self, name: &str, place: usize) -> Result<Value, PlanError> {
         self.columns_of_controls(name, place, 1)
     }
 

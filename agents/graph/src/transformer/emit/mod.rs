@@ -6,12 +6,14 @@
 //! | [`attention`] | attention |
 //! | [`projection`] | products with weights |
 //! | [`choice`] | the choice of the next token |
+//! | [`penalty`] | logits of tokens that the text has already |
 //! | [`cut`] | what an emitted program leaves to a cache of keys and values |
 //! | [`window`] | layers whose tokens see only those shortly before them |
 
 mod attention;
 mod choice;
 mod cut;
+mod penalty;
 mod projection;
 mod window;
 
@@ -23,6 +25,7 @@ use tensorlink_types::program::ConstantSlot;
 use tensorlink_types::{Opcode, Operator, Source, TensorType};
 
 pub(super) use self::cut::{Core, Cut, TABLES, with_rows};
+pub(super) use self::penalty::FLAG_BITS;
 pub(super) use self::projection::{part_name, parts};
 use super::architecture::{Activation, Architecture, Norm, Placement, Pooling, Positions};
 use super::inputs::Input;

@@ -1,7 +1,7 @@
 //! Texts that workers continue: the user's controls go to the last stage, and a text ends when its user says so.
 
 use tensorlink_graph::Reference;
-use tensorlink_graph::transformer::choice::{SamplingParams, controls};
+use tensorlink_graph::transformer::choice::{SamplingParams, controls, controls_of_last};
 use tensorlink_graph::transformer::{StageRunner, tokens};
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::tensor_root;
@@ -14,7 +14,8 @@ use crate::serving::world::{World, compute, fault};
 use crate::support::serving::choosing_plans;
 
 const PROMPT: [u32; 2] = [3, 1];
-const WARM: SamplingParams = SamplingParams { temperature: 1.5, top_k: 0, top_p: 1.0, min_p: 0.0, seed: 11 };
+const WARM: SamplingParams =
+    SamplingParams { temperature: 1.5, top_k: 0, top_p: 1.0, min_p: 0.0, repetition_penalty: 1.3, seed: 11 };
 /// Steps of a continuation: its prompt, then two tokens more.
 const STEPS: usize = 3;
 /// Tokens that it computes.
@@ -25,10 +26,8 @@ async fn world(replicas: u16) -> World {
 }
 
 /// Controls of the tokens from a position on, the last of which has a successor chosen.
-fn steer(position: u32, count: usize) -> Tensor {
-    let mut choices = vec![None; count];
-    choices[count - 1] = Some(WARM);
-    controls(position, &choices).unwrap()
+fn steer(position: u32, tokens: &[u32]) -> Tensor {
+    controls_of_last(position, tokens, WARM).unwrap()
 }
 
 fn last(chosen: &Tensor) -> u32 {
@@ -44,7 +43,7 @@ fn due(world: &World) -> Vec<u32> {
     let mut ids = PROMPT.to_vec();
     for _ in 0..STEPS {
         let hidden = first.run(&tokens(&ids).unwrap()).unwrap();
-        ids.push(last(&second.choose(&hidden, &steer(0, ids.len())).unwrap()));
+        ids.push(last(&second.choose(&hidden, &steer(0, &ids)).unwrap()));
     }
     ids
 }
@@ -53,7 +52,7 @@ fn due(world: &World) -> Vec<u32> {
 async fn step(text: &mut Text, ids: &mut Vec<u32>) -> Result<(), TextError> {
     let position = text.tokens();
     let fresh = &ids[position as usize..];
-    let given = text.advance(fresh, Some(&steer(position, fresh.len())), false).await?;
+    let given = text.advance(fresh, Some(&steer(position, fresh)), false).await?;
     assert!(given.receipts.is_none());
     ids.push(last(&given.output));
     Ok(())
@@ -85,7 +84,8 @@ async fn a_text_ends_without_more_tokens_and_its_receipts_name_the_controls() {
     let receipts = text.finish().await.unwrap();
     assert_eq!((receipts.tokens, receipts.stages.len(), text.tokens()), (COMPUTED, 2, 0));
     assert_eq!(pipeline.receipts(0).unwrap().as_ref(), Some(&receipts));
-    let whole = controls(0, &[None, Some(WARM), Some(WARM), Some(WARM)]).unwrap();
+    let rows: Vec<_> = (0..).zip(&ids[..4]).map(|(i, id)| (*id, (i > 0).then_some(WARM))).collect();
+    let whole = controls(0, &rows).unwrap();
     assert_eq!(receipts.stages[0].logs.fromNext, B256::ZERO);
     assert_eq!(receipts.stages[1].logs.fromNext, list_root([tensor_root(&whole)]));
     let chosen = [vec![0], ids[2..].to_vec()].concat();
@@ -107,7 +107,7 @@ async fn a_text_may_also_end_with_its_last_tokens() {
     let world = world(1).await;
     let pipeline = world.open().await;
     let (mut text, ids) = begun(&pipeline).await;
-    let given = text.advance(&ids[2..], Some(&steer(2, 1)), true).await.unwrap();
+    let given = text.advance(&ids[2..], Some(&steer(2, &ids[2..])), true).await.unwrap();
     assert_eq!((last(&given.output), given.receipts.unwrap().tokens), (due(&world)[3], 3));
     pipeline.close().await;
     assert_eq!(world.paid(), [3, 3]);
@@ -239,7 +239,7 @@ async fn controls_come_with_every_token_of_a_decoder_and_with_no_other() {
     let pipeline = world.open().await;
     let mut text = pipeline.begin(0).await.unwrap();
     assert!(matches!(text.finish().await, Err(TextError::Unended)), "of nothing");
-    for wrong in [None, Some(steer(0, 1)), Some(steer(0, 3)), Some(tokens(&PROMPT).unwrap())] {
+    for wrong in [None, Some(steer(0, &[3])), Some(steer(0, &[3, 1, 1])), Some(tokens(&PROMPT).unwrap())] {
         assert!(matches!(text.advance(&PROMPT, wrong.as_ref(), false).await, Err(TextError::Controls)));
     }
     assert!(matches!(compute(&pipeline, &PROMPT).await, Err(TextError::Controls)));
@@ -250,7 +250,7 @@ async fn controls_come_with_every_token_of_a_decoder_and_with_no_other() {
     let encoder = World::encoder(1).await;
     let pipeline = encoder.open().await;
     let mut text = pipeline.begin(0).await.unwrap();
-    assert!(matches!(text.advance(&PROMPT, Some(&steer(0, 2)), true).await, Err(TextError::Controls)));
+    assert!(matches!(text.advance(&PROMPT, Some(&steer(0, &PROMPT)), true).await, Err(TextError::Controls)));
     assert!(matches!(text.finish().await, Err(TextError::Unended)));
 }
 

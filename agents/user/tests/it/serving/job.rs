@@ -55,7 +55,7 @@ fn edges_have_the_types_of_every_lengths_program() {
                 assert_eq!(boundaries.ty(stage + 1, tokens).unwrap().as_ref(), Some(last));
                 let controls = boundaries.controls(tokens).unwrap().filter(|_| stage == 1);
                 assert_eq!(controls, program.from_next.first().cloned());
-                assert_eq!(boundaries.controls_row(stage), if controls.is_some() { 32 } else { 0 });
+                assert_eq!(boundaries.controls_row(stage), if controls.is_some() { 44 } else { 0 });
             }
         }
         assert!(boundaries.ty(0, 0).is_err() && boundaries.ty(3, 1).unwrap().is_none());

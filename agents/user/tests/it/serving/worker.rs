@@ -21,7 +21,7 @@ use crate::support::serving::user;
 use crate::support::{CONTRACTS, Hub, MemoryNet, identity};
 
 /// Bytes of a row of controls.
-const CONTROLS_ROW: usize = 32;
+const CONTROLS_ROW: usize = 44;
 
 /// How a worker behaves, until it is told otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -71,9 +71,8 @@ impl Text {
 
 /// A text in every stage, its tokens chosen at some temperature from the second on.
 fn through(stages: &[Arc<ServingShard>], text: &[u32], seed: u64) -> Vec<Text> {
-    let warm = SamplingParams { temperature: 0.8, top_k: 12, top_p: 0.95, min_p: 0.01, seed };
-    let mut choices = vec![Some(warm); text.len()];
-    choices[0] = None;
+    let warm = SamplingParams { temperature: 0.8, top_k: 12, top_p: 0.95, min_p: 0.01, repetition_penalty: 1.5, seed };
+    let choices: Vec<_> = (0..).zip(text).map(|(i, id)| (*id, (i > 0).then_some(warm))).collect();
     let steer = controls(0, &choices).unwrap();
     let mut x = tokens(text).unwrap();
     let mut all = Vec::new();
@@ -324,8 +323,8 @@ async fn receipts_of_generated_texts_are_borne_out_by_a_repetition() {
     assert!(declined(step(vec![last.rows.clone()], true).await).contains("controls of each"));
     let mut short = last.inputs(0..4);
     short[1].pop();
-    assert!(declined(step(short, false).await).contains("send 128"));
-    let least = [vec![0, 0, 0, 0x80], vec![0; 28]].concat();
+    assert!(declined(step(short, false).await).contains("send 176"));
+    let least = [vec![0, 0, 0, 0x80], vec![0; 40]].concat();
     assert!(declined(step(vec![last.inputs(0..1).remove(0), least], false).await).contains("rows of text 9"));
     assert!(declined(step(vec![], true).await).contains("0 tensors"), "a text without tokens has no end");
     assert!(declined(step(vec![vec![], vec![]], true).await).contains("end a text"));
