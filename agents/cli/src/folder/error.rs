@@ -194,9 +194,14 @@ pub enum TokenizerError {
     /// Not a tokenizer.
     #[error("tokenizer.json cannot be read ({0}); download it again")]
     Syntax(String),
-    /// A list of words that is none.
-    #[error("vocab.txt cannot be used: {0}; download it again")]
-    Words(String),
+    /// What a folder has in its place.
+    #[error("{file} cannot be used: {reason}; download it again")]
+    Instead {
+        /// The file.
+        file: &'static str,
+        /// Why.
+        reason: String,
+    },
     /// That of a GGUF file.
     #[error(transparent)]
     Gguf(#[from] GgufTokenizerError),

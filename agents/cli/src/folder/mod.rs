@@ -15,14 +15,18 @@
 //! | [`survey`] | all that is wrong with a folder |
 //! | [`trained`], [`classifier`] | a decoder, or an encoder with classes, that was trained here, as a new folder |
 //! | [`tuned`] | a model of a folder that was trained on here, as a new folder; adapters to it |
-//! | `vocabulary` | the tokenizer of a folder with a list of words |
+//! | `vocabulary` | the tokenizer of a folder that lacks its file |
+//! | `sentencepiece` | that of SentencePiece's file |
+//! | `characters` | its table of characters |
 //! | `unfinished` | new folders: whole, or not at all |
 
+mod characters;
 pub mod classifier;
 mod ends;
 mod error;
 mod gguf;
 pub mod integers;
+mod sentencepiece;
 pub mod sentences;
 mod small;
 pub mod survey;

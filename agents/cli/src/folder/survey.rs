@@ -8,7 +8,7 @@ use super::ends::ends;
 use super::integers::MANIFEST;
 use super::small::{Small, there};
 use super::unfinished::Unfinished;
-use super::vocabulary::WORDS;
+use super::vocabulary::instead;
 use super::{ChatTemplate, Floats, FolderError, INDEX, ModelFolder, SMALL, Stored, WEIGHTS, described, tokenizer_of};
 
 /// Most files of a folder that are named as not used.
@@ -57,7 +57,11 @@ impl Survey {
             refused.extend(floats.problems(description));
         }
         let ignored = match &small {
-            Small::Lying { folder, made } => not_read(folder, floats.as_ref(), !made.is_empty())?,
+            Small::Lying { folder, made } => {
+                let family = description.as_ref().map(|description| description.architecture.family);
+                let instead = family.filter(|_| !made.is_empty()).and_then(instead);
+                not_read(folder, floats.as_ref(), instead)?
+            }
             Small::Made { .. } => Vec::new(),
         };
         let folder = match (description, tokenizer, floats) {
@@ -84,8 +88,8 @@ impl Floats {
     }
 }
 
-/// Files and folders beside what is read, a list of words among that.
-fn not_read(path: &Path, floats: Option<&Floats>, words: bool) -> Result<Vec<String>, FolderError> {
+/// Files and folders beside what is read, and what the tokenizer was made of.
+fn not_read(path: &Path, floats: Option<&Floats>, instead: Option<&str>) -> Result<Vec<String>, FolderError> {
     let failed = |source| FolderError::Read { file: path.to_owned(), source };
     let mut names = Vec::new();
     for entry in std::fs::read_dir(path).map_err(failed)? {
@@ -94,7 +98,7 @@ fn not_read(path: &Path, floats: Option<&Floats>, words: bool) -> Result<Vec<Str
         let weights = floats.is_some_and(|floats| {
             floats.files.iter().any(|file| file.name == name) || (floats.index.is_some() && name == INDEX)
         });
-        let read = small || weights || (words && name == WORDS);
+        let read = small || weights || Some(name.as_str()) == instead;
         if !read && names.len() < MOST_NAMED {
             names.push(name);
         }

@@ -95,6 +95,15 @@ fn values_are_looked_at_when_read() {
 fn tokenizers_of_other_models_are_refused() {
     let broken = refused(&llama(), "tokenizer.json", Some(b"{ \"model\": \xff }"));
     assert!(matches!(broken, FolderError::Tokenizer(TokenizerError::Syntax(_))), "{broken}");
+    for (table, told) in
+        [("AQID", "is cut off"), ("/////w==", "is cut off"), ("BAAAAAAAAAA=", "leads out"), ("?", "Invalid")]
+    {
+        let mut json: serde_json::Value = serde_json::from_slice(&tokenizer_json()).unwrap();
+        let table = serde_json::json!({ "type": "Precompiled", "precompiled_charsmap": table });
+        json["normalizer"] = serde_json::json!({ "type": "Sequence", "normalizers": [table] });
+        let error = refused(&llama(), "tokenizer.json", Some(json.to_string().as_bytes()));
+        assert!(error.to_string().contains(told), "{error}");
+    }
     let mut model = Folder::new(Family::Llama);
     model.config.insert("vocab_size".into(), 8.into());
     let error = ModelFolder::open(written(&model).path()).unwrap_err();

@@ -4,7 +4,7 @@ use serde_json::Value;
 use tensorlink_graph::transformer::Description;
 use tokenizers::{Encoding, Tokenizer};
 
-use super::TokenizerError;
+use super::{TokenizerError, characters};
 
 /// Most bytes of a text for each token of the context: far above any language, so that work stays bounded.
 const BYTES_PER_TOKEN: usize = 256;
@@ -40,6 +40,7 @@ impl TextTokenizer {
     /// [`TokenizerError::Syntax`], [`TokenizerError::Vocabulary`], [`TokenizerError::Special`].
     pub fn new(json: &[u8], description: &Description) -> Result<Self, TokenizerError> {
         let syntax = |error: tokenizers::Error| TokenizerError::Syntax(error.to_string());
+        characters::check(json).map_err(TokenizerError::Syntax)?;
         let mut tokenizer = Tokenizer::from_bytes(json).map_err(syntax)?;
         let vocabulary = description.architecture.vocabulary;
         let mut added: Vec<_> = tokenizer.get_added_tokens_decoder().into_iter().collect();

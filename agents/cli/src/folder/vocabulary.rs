@@ -1,17 +1,18 @@
-//! The `tokenizer.json` of a folder that has none: of BERT's list of words, as `transformers` makes it. Of other
-//! tokenizers it is said how one is made.
+//! The `tokenizer.json` of a folder that has none: of BERT's list of words, as `transformers` makes it, or of
+//! SentencePiece's file. Of other tokenizers it is said how one is made.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tensorlink_graph::transformer::{Description, Family};
 
 use super::small::Small;
-use super::{FolderError, MAX_JSON, MAX_TOKENIZER, TOKENIZER, TokenizerError};
+use super::{FolderError, MAX_JSON, MAX_TOKENIZER, TOKENIZER, TokenizerError, sentencepiece};
 
 /// BERT's words, one a line.
-pub(super) const WORDS: &str = "vocab.txt";
+const WORDS: &str = "vocab.txt";
 /// What folders of other tokenizers have in its place; the first that is there is named.
 const OTHERS: [&str; 6] =
     ["tokenizer.model", "sentencepiece.bpe.model", "spiece.model", "vocab.json", "tekken.json", WORDS];
@@ -24,29 +25,48 @@ struct Config {
     tokenize_chinese_chars: Option<bool>,
 }
 
-/// The bytes of `tokenizer.json`: the folder's own, or what its list of words comes to.
+/// What folders of a family may have in its place that it can be made of.
+pub(super) const fn instead(family: Family) -> Option<&'static str> {
+    match family {
+        Family::Bert => Some(WORDS),
+        other => sentencepiece::file(other),
+    }
+}
+
+/// The bytes of `tokenizer.json`: the folder's own, or what it has in its place comes to.
 ///
 /// # Errors
 /// [`FolderError::NoTokenizer`], [`FolderError::Absent`]; as the files are read.
 pub(super) fn tokenizer(small: &Small, description: &Description) -> Result<Vec<u8>, FolderError> {
-    let own = small.optional(TOKENIZER, MAX_TOKENIZER)?;
-    let words = match own {
-        Some(own) => return Ok(own),
-        None if description.architecture.family == Family::Bert => small.optional(WORDS, MAX_TOKENIZER)?,
+    if let Some(own) = small.optional(TOKENIZER, MAX_TOKENIZER)? {
+        return Ok(own);
+    }
+    let family = description.architecture.family;
+    let found = match instead(family) {
+        Some(file) => small.optional(file, MAX_TOKENIZER)?.map(|bytes| (file, bytes)),
         None => None,
     };
-    let Some(words) = words else {
+    let Some((file, bytes)) = found else {
         return Err(match (small.folder(), OTHERS.into_iter().find(|name| small.has(name))) {
             (Some(folder), Some(instead)) => FolderError::NoTokenizer { folder: folder.to_owned(), instead },
             _ => small.absent(TOKENIZER),
         });
     };
-    let config = small.optional("tokenizer_config.json", MAX_JSON)?;
+    let refused = |reason: String| FolderError::Tokenizer(TokenizerError::Instead { file, reason });
+    if file == WORDS {
+        let words = String::from_utf8(bytes).map_err(|error| refused(error.to_string()))?;
+        return of_words(&words, &stated(small)?).map_err(refused);
+    }
+    sentencepiece::tokenizer(&bytes, family, &stated(small)?).map_err(refused)
+}
+
+/// What `tokenizer_config.json` says, if there is one.
+fn stated<T: DeserializeOwned + Default>(small: &Small) -> Result<T, FolderError> {
+    let file = "tokenizer_config.json";
+    let config = small.optional(file, MAX_JSON)?;
     let config = config.map(|json| serde_json::from_slice(&json)).transpose();
-    let refused = |reason: String| FolderError::Tokenizer(TokenizerError::Words(reason));
-    let config: Option<Config> = config.map_err(|error| refused(format!("tokenizer_config.json: {error}")))?;
-    let words = String::from_utf8(words).map_err(|error| refused(error.to_string()))?;
-    of_words(&words, &config.unwrap_or_default()).map_err(refused)
+    let refused = |error: serde_json::Error| TokenizerError::Instead { file, reason: error.to_string() };
+    Ok(config.map_err(refused)?.unwrap_or_default())
 }
 
 fn of_words(words: &str, config: &Config) -> Result<Vec<u8>, String> {
@@ -140,8 +160,8 @@ mod tests {
     #[test]
     fn a_folder_of_another_tokenizer_is_told_how_one_is_made() {
         for (family, other) in [
-            (Family::Llama, "tokenizer.model"),
-            (Family::Roberta, "sentencepiece.bpe.model"),
+            (Family::Llama, "spiece.model"),
+            (Family::Roberta, "tokenizer.model"),
             (Family::Gpt2, "vocab.json"),
             (Family::Roberta, WORDS),
         ] {

@@ -10,10 +10,10 @@
 
 mod byte_pairs;
 mod error;
-mod pieces;
+pub(super) mod pieces;
 #[cfg(test)]
 mod tests;
-mod vocabulary;
+pub(super) mod vocabulary;
 mod word_pieces;
 
 use std::collections::BTreeMap;
@@ -73,16 +73,16 @@ fn tokenizer(file: &Gguf<'_>) -> Result<(Value, Map<String, Value>), GgufTokeniz
 }
 
 /// The parts of a `tokenizer.json`.
-struct Parts {
-    normalizer: Value,
-    pre_tokenizer: Value,
-    post_processor: Value,
-    decoder: Value,
-    model: Value,
+pub(super) struct Parts {
+    pub(super) normalizer: Value,
+    pub(super) pre_tokenizer: Value,
+    pub(super) post_processor: Value,
+    pub(super) decoder: Value,
+    pub(super) model: Value,
 }
 
 impl Parts {
-    fn with(self, vocabulary: &Vocabulary<'_>) -> Value {
+    pub(super) fn with(self, vocabulary: &Vocabulary<'_>) -> Value {
         let Self { normalizer, pre_tokenizer, post_processor, decoder, model } = self;
         json!({
             "version": "1.0",
@@ -112,11 +112,14 @@ fn around(
     };
     let first = token("add_bos_token", first, "bos_token_id")?;
     let last = token("add_eos_token", last, "eos_token_id")?;
-    Ok(if first.is_none() && last.is_none() { Value::Null } else { template(first, last) })
+    Ok(template(first, last))
 }
 
-/// A post-processor that puts tokens around a text.
-fn template(first: Option<&vocabulary::Token<'_>>, last: Option<&vocabulary::Token<'_>>) -> Value {
+/// A post-processor that puts tokens around a text, or none.
+pub(super) fn template(first: Option<&vocabulary::Token<'_>>, last: Option<&vocabulary::Token<'_>>) -> Value {
+    if first.is_none() && last.is_none() {
+        return Value::Null;
+    }
     let special =
         |token: &vocabulary::Token<'_>, text: u8| json!({ "SpecialToken": { "id": token.text, "type_id": text } });
     let sequence = |name: &str, text: u8| json!({ "Sequence": { "id": name, "type_id": text } });

@@ -6,23 +6,24 @@ use std::cmp::Ordering;
 use serde_json::{Value, json};
 use tensorlink_graph::transformer::{Gguf, GgufError};
 
-use super::vocabulary::{Kind, Vocabulary};
+use super::vocabulary::{Kind, Token, Vocabulary};
 use super::{GgufTokenizerError, Parts, around};
 
 /// What stands for a space.
-const SPACE: &str = "\u{2581}";
+pub(in crate::folder) const SPACE: &str = "\u{2581}";
 
 pub(super) fn tokenizer(file: &Gguf<'_>, vocabulary: &Vocabulary<'_>) -> Result<Value, GgufTokenizerError> {
     plain(file)?;
     let prefix = file.flag("tokenizer.ggml.add_space_prefix")?.unwrap_or(true);
     let replaced = json!({ "type": "Replace", "pattern": { "String": " " }, "content": SPACE });
     let before = prefix.then(|| json!({ "type": "Prepend", "prepend": SPACE }));
-    let back = json!({ "type": "Replace", "pattern": { "String": SPACE }, "content": " " });
-    let bytes = vocabulary.tokens.iter().any(|token| token.kind == Kind::Byte);
-    let decoders = [back, json!({ "type": "ByteFallback" }), json!({ "type": "Fuse" })];
-    let stripped = prefix.then(|| json!({ "type": "Strip", "content": " ", "start": 1, "stop": 0 }));
     let unknown = vocabulary.named(file, "unknown_token_id")?;
     let unknown = unknown.or_else(|| vocabulary.tokens.iter().find(|token| token.kind == Kind::Unknown));
+    let key = "tokenizer.ggml.scores";
+    let scores = file.numbers(key)?.ok_or(GgufTokenizerError::Absent)?;
+    if scores.len() != vocabulary.entries {
+        return Err(GgufTokenizerError::Lengths { key, count: scores.len(), tokens: vocabulary.entries });
+    }
     let parts = Parts {
         normalizer: json!({
             "type": "Sequence",
@@ -30,24 +31,38 @@ pub(super) fn tokenizer(file: &Gguf<'_>, vocabulary: &Vocabulary<'_>) -> Result<
         }),
         pre_tokenizer: Value::Null,
         post_processor: around(file, vocabulary, (true, false))?,
-        decoder: json!({
-            "type": "Sequence",
-            "decoders": decoders.into_iter().chain(stripped).collect::<Vec<_>>(),
-        }),
-        model: json!({
-            "type": "BPE",
-            "dropout": null,
-            "unk_token": unknown.map(|token| &token.text),
-            "continuing_subword_prefix": null,
-            "end_of_word_suffix": null,
-            "fuse_unk": true,
-            "byte_fallback": bytes,
-            "ignore_merges": false,
-            "vocab": vocabulary.ids(),
-            "merges": merges(file, vocabulary)?,
-        }),
+        decoder: decoder(prefix),
+        model: pairs(vocabulary, unknown, &scores)?,
     };
     Ok(parts.with(vocabulary))
+}
+
+/// Pieces as text again, without the space that was put before it.
+pub(in crate::folder) fn decoder(prefix: bool) -> Value {
+    let back = json!({ "type": "Replace", "pattern": { "String": SPACE }, "content": " " });
+    let decoders = [back, json!({ "type": "ByteFallback" }), json!({ "type": "Fuse" })];
+    let stripped = prefix.then(|| json!({ "type": "Strip", "content": " ", "start": 1, "stop": 0 }));
+    json!({ "type": "Sequence", "decoders": decoders.into_iter().chain(stripped).collect::<Vec<_>>() })
+}
+
+/// Pieces that are joined pair by pair, by the scores of all entries.
+pub(in crate::folder) fn pairs(
+    vocabulary: &Vocabulary<'_>,
+    unknown: Option<&Token<'_>>,
+    scores: &[f32],
+) -> Result<Value, GgufTokenizerError> {
+    Ok(json!({
+        "type": "BPE",
+        "dropout": null,
+        "unk_token": unknown.map(|token| &token.text),
+        "continuing_subword_prefix": null,
+        "end_of_word_suffix": null,
+        "fuse_unk": true,
+        "byte_fallback": vocabulary.tokens.iter().any(|token| token.kind == Kind::Byte),
+        "ignore_merges": false,
+        "vocab": vocabulary.ids(),
+        "merges": merges(vocabulary, scores)?,
+    }))
 }
 
 /// Refuses rules for characters and spaces, which Llama's have not.
@@ -69,12 +84,7 @@ fn plain(file: &Gguf<'_>) -> Result<(), GgufTokenizerError> {
 
 /// Every two pieces that are a piece together: of the best pieces first, and of one piece that of the longest
 /// left part.
-fn merges<'v>(file: &Gguf<'_>, vocabulary: &'v Vocabulary<'_>) -> Result<Vec<[&'v str; 2]>, GgufTokenizerError> {
-    let key = "tokenizer.ggml.scores";
-    let scores = file.numbers(key)?.ok_or(GgufTokenizerError::Absent)?;
-    if scores.len() != vocabulary.entries {
-        return Err(GgufTokenizerError::Lengths { key, count: scores.len(), tokens: vocabulary.entries });
-    }
+fn merges<'v>(vocabulary: &'v Vocabulary<'_>, scores: &[f32]) -> Result<Vec<[&'v str; 2]>, GgufTokenizerError> {
     let mut merges: Vec<(f32, usize, [&str; 2])> = Vec::new();
     for token in vocabulary.tokens.iter().filter(|token| token.kind == Kind::Normal) {
         let id = token.id as usize;

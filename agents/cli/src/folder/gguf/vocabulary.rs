@@ -11,9 +11,9 @@ use super::GgufTokenizerError;
 /// Longest token, bytes: every way to cut one is looked at.
 const MAX_TOKEN: usize = 1024;
 
-/// What a token is, by its number in the file.
+/// What a token is, by its number in the file, which is SentencePiece's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(in crate::folder) enum Kind {
     Normal,
     Unknown,
     /// One that no text means.
@@ -27,7 +27,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    const fn of(number: i32) -> Option<Self> {
+    pub(in crate::folder) const fn of(number: i32) -> Option<Self> {
         Some(match number {
             1 => Self::Normal,
             2 => Self::Unknown,
@@ -42,26 +42,26 @@ impl Kind {
 
 /// A token.
 #[derive(Debug)]
-pub(super) struct Token<'a> {
-    pub(super) id: u32,
-    pub(super) text: Cow<'a, str>,
-    pub(super) kind: Kind,
+pub(in crate::folder) struct Token<'a> {
+    pub(in crate::folder) id: u32,
+    pub(in crate::folder) text: Cow<'a, str>,
+    pub(in crate::folder) kind: Kind,
 }
 
 /// All tokens of a file, no two of them the same; rows without one are left out.
 #[derive(Debug)]
-pub(super) struct Vocabulary<'a> {
+pub(in crate::folder) struct Vocabulary<'a> {
     /// In the order of their numbers.
-    pub(super) tokens: Vec<Token<'a>>,
+    pub(in crate::folder) tokens: Vec<Token<'a>>,
     /// Places of texts among them.
     places: HashMap<Cow<'a, str>, usize>,
     /// Entries of the list, those without a token among them.
-    pub(super) entries: usize,
+    pub(in crate::folder) entries: usize,
 }
 
 impl<'a> Vocabulary<'a> {
     /// Reads the tokens; `words` are BERT's.
-    pub(super) fn of(file: &Gguf<'a>, words: bool) -> Result<Self, GgufTokenizerError> {
+    pub(in crate::folder) fn of(file: &Gguf<'a>, words: bool) -> Result<Self, GgufTokenizerError> {
         let key = "tokenizer.ggml.token_type";
         let texts = file.texts("tokenizer.ggml.tokens")?.ok_or(GgufTokenizerError::Absent)?;
         let kinds = file.wholes(key)?.ok_or(GgufTokenizerError::Absent)?;
@@ -69,14 +69,25 @@ impl<'a> Vocabulary<'a> {
         if kinds.len() != entries {
             return Err(GgufTokenizerError::Lengths { key, count: kinds.len(), tokens: entries });
         }
-        let (mut tokens, mut places) = (Vec::new(), HashMap::new());
-        for ((id, text), number) in (0..).zip(texts).zip(kinds) {
+        let entry = |((id, text), number): ((usize, &&'a str), i32)| {
+            let what = || format!("is of the unknown kind {number}");
+            let kind = Kind::of(number).ok_or_else(|| GgufTokenizerError::Token { token: id, what: what() })?;
+            Ok((if words { word(text, kind) } else { Cow::Borrowed(*text) }, kind))
+        };
+        Self::new(texts.iter().enumerate().zip(kinds).map(entry))
+    }
+
+    /// Of entries by their numbers.
+    pub(in crate::folder) fn new(
+        entries: impl ExactSizeIterator<Item = Result<(Cow<'a, str>, Kind), GgufTokenizerError>>,
+    ) -> Result<Self, GgufTokenizerError> {
+        let (mut tokens, mut places, count) = (Vec::new(), HashMap::new(), entries.len());
+        for (id, entry) in (0..).zip(entries) {
+            let (text, kind) = entry?;
             let wrong = |what: String| GgufTokenizerError::Token { token: id as usize, what };
-            let kind = Kind::of(number).ok_or_else(|| wrong(format!("is of the unknown kind {number}")))?;
             if kind == Kind::Unused {
                 continue;
             }
-            let text = if words { word(text, kind) } else { Cow::Borrowed(*text) };
             if text.is_empty() {
                 return Err(wrong("has no text".to_owned()));
             }
@@ -89,28 +100,37 @@ impl<'a> Vocabulary<'a> {
             }
             tokens.push(Token { id, text, kind });
         }
-        Ok(Self { tokens, places, entries })
+        Ok(Self { tokens, places, entries: count })
     }
 
     /// The token that a key names; none if the file lacks the key.
-    pub(super) fn named(&self, file: &Gguf<'_>, key: &'static str) -> Result<Option<&Token<'a>>, GgufTokenizerError> {
+    pub(in crate::folder) fn named(
+        &self,
+        file: &Gguf<'_>,
+        key: &'static str,
+    ) -> Result<Option<&Token<'a>>, GgufTokenizerError> {
         let Some(id) = file.token(&format!("tokenizer.ggml.{key}"))? else { return Ok(None) };
+        self.at(id).map(Some).ok_or(GgufTokenizerError::Special(key))
+    }
+
+    /// The token of a number.
+    pub(in crate::folder) fn at(&self, id: u32) -> Option<&Token<'a>> {
         let found = self.tokens.binary_search_by_key(&id, |token| token.id).ok();
-        found.and_then(|place| self.tokens.get(place)).map(Some).ok_or(GgufTokenizerError::Special(key))
+        found.and_then(|place| self.tokens.get(place))
     }
 
     /// The token of a text.
-    pub(super) fn get(&self, text: &str) -> Option<&Token<'a>> {
+    pub(in crate::folder) fn get(&self, text: &str) -> Option<&Token<'a>> {
         self.tokens.get(*self.places.get(text)?)
     }
 
     /// Numbers by texts, as `tokenizer.json` has them.
-    pub(super) fn ids(&self) -> Map<String, Value> {
+    pub(in crate::folder) fn ids(&self) -> Map<String, Value> {
         self.tokens.iter().map(|token| (token.text.to_string(), token.id.into())).collect()
     }
 
     /// The tokens that are cut out of a text before anything else, as `tokenizer.json` has them.
-    pub(super) fn added(&self) -> Vec<Value> {
+    pub(in crate::folder) fn added(&self) -> Vec<Value> {
         let added = |token: &&Token<'_>| matches!(token.kind, Kind::Control | Kind::UserDefined);
         let told = |token: &Token<'_>| {
             json!({ "id": token.id, "content": token.text, "single_word": false, "lstrip": false, "rstrip": false,

@@ -80,7 +80,7 @@ pub fn refusal(error: TokenizerError) -> TokenizeError {
         | TokenizerError::Character(_)
         | TokenizerError::Text(_) => TokenizeError::Refused(error.to_string()),
         TokenizerError::Syntax(_)
-        | TokenizerError::Words(_)
+        | TokenizerError::Instead { .. }
         | TokenizerError::Gguf(_)
         | TokenizerError::Vocabulary { .. }
         | TokenizerError::Special { .. }
