@@ -73,10 +73,11 @@ const MAX_TOKENIZER: u64 = 1 << 28;
 /// Largest text file, bytes.
 const MAX_TEXT: u64 = 1 << 30;
 /// Every file that is read, but the weights; all but the first two may be absent.
-const SMALL: [(&str, u64); 12] = [
+const SMALL: [(&str, u64); 13] = [
     ("config.json", MAX_JSON),
     (TOKENIZER, MAX_TOKENIZER),
     ("tokenizer_config.json", MAX_JSON),
+    (sentencepiece::ADDED, MAX_JSON),
     ("chat_template.jinja", MAX_JSON),
     ("generation_config.json", MAX_JSON),
     ("modules.json", MAX_JSON),

@@ -17,7 +17,10 @@ const WORDS: &str = "vocab.txt";
 const OTHERS: [&str; 6] =
     ["tokenizer.model", "sentencepiece.bpe.model", "spiece.model", "vocab.json", "tekken.json", WORDS];
 
-/// What of `tokenizer_config.json` matters here.
+/// What says how words are read.
+const CONFIG: &str = "tokenizer_config.json";
+
+/// What of it matters here.
 #[derive(Deserialize, Default)]
 struct Config {
     do_lower_case: Option<bool>,
@@ -55,14 +58,15 @@ pub(super) fn tokenizer(small: &Small, description: &Description) -> Result<Vec<
     let refused = |reason: String| FolderError::Tokenizer(TokenizerError::Instead { file, reason });
     if file == WORDS {
         let words = String::from_utf8(bytes).map_err(|error| refused(error.to_string()))?;
-        return of_words(&words, &stated(small)?).map_err(refused);
+        return of_words(&words, &stated(small, CONFIG)?).map_err(refused);
     }
-    sentencepiece::tokenizer(&bytes, family, &stated(small)?).map_err(refused)
+    let config: sentencepiece::Config = stated(small, CONFIG)?;
+    let config = config.with(stated(small, sentencepiece::ADDED)?);
+    sentencepiece::tokenizer(&bytes, family, &config).map_err(refused)
 }
 
-/// What `tokenizer_config.json` says, if there is one.
-fn stated<T: DeserializeOwned + Default>(small: &Small) -> Result<T, FolderError> {
-    let file = "tokenizer_config.json";
+/// What a file says, if there is one.
+fn stated<T: DeserializeOwned + Default>(small: &Small, file: &'static str) -> Result<T, FolderError> {
     let config = small.optional(file, MAX_JSON)?;
     let config = config.map(|json| serde_json::from_slice(&json)).transpose();
     let refused = |error: serde_json::Error| TokenizerError::Instead { file, reason: error.to_string() };

@@ -48,6 +48,14 @@ pub(in crate::folder) struct Token<'a> {
     pub(in crate::folder) kind: Kind,
 }
 
+impl Token<'_> {
+    /// As one that is cut out of a text before anything else, as `tokenizer.json` has it.
+    pub(in crate::folder) fn added(&self) -> Value {
+        json!({ "id": self.id, "content": self.text, "single_word": false, "lstrip": false, "rstrip": false,
+                "normalized": false, "special": self.kind == Kind::Control })
+    }
+}
+
 /// All tokens of a file, no two of them the same; rows without one are left out.
 #[derive(Debug)]
 pub(in crate::folder) struct Vocabulary<'a> {
@@ -132,11 +140,7 @@ impl<'a> Vocabulary<'a> {
     /// The tokens that are cut out of a text before anything else, as `tokenizer.json` has them.
     pub(in crate::folder) fn added(&self) -> Vec<Value> {
         let added = |token: &&Token<'_>| matches!(token.kind, Kind::Control | Kind::UserDefined);
-        let told = |token: &Token<'_>| {
-            json!({ "id": token.id, "content": token.text, "single_word": false, "lstrip": false, "rstrip": false,
-                    "normalized": false, "special": token.kind == Kind::Control })
-        };
-        self.tokens.iter().filter(added).map(told).collect()
+        self.tokens.iter().filter(added).map(Token::added).collect()
     }
 }
 

@@ -48,6 +48,19 @@ pub(super) struct Config {
     added_tokens_decoder: BTreeMap<u32, Added>,
 }
 
+/// Where older folders have the tokens beside those of the file: numbers by texts.
+pub(super) const ADDED: &str = "added_tokens.json";
+
+impl Config {
+    /// With tokens of [`ADDED`]; what `tokenizer_config.json` says of a number counts more.
+    pub(super) fn with(mut self, added: BTreeMap<String, u32>) -> Self {
+        for (content, id) in added {
+            self.added_tokens_decoder.entry(id).or_insert(Added { content, special: false });
+        }
+        self
+    }
+}
+
 /// A token by its text, or by more.
 #[derive(Deserialize)]
 #[serde(untagged)]
@@ -134,7 +147,8 @@ pub(super) fn tokenizer(bytes: &[u8], family: Family, config: &Config) -> Result
         2 => pairs(&vocabulary, Some(unknown), &scores).map_err(told)?,
         kind => return Err(format!("its model is of type {kind}; 1 (unigram) and 2 (pairs) are read")),
     };
-    let Around { first, last } = Around::of(&vocabulary, &training, family, config)?;
+    let new: Vec<Token<'_>> = config.added_tokens_decoder.iter().filter_map(|token| new(&vocabulary, token)).collect();
+    let Around { first, last } = Around::of((&vocabulary, &new), &training, family, config)?;
     let parts = Parts {
         normalizer: normalizer(&rules, config),
         pre_tokenizer: pre_tokenizer(&rules, config),
@@ -149,13 +163,16 @@ pub(super) fn tokenizer(bytes: &[u8], family: Family, config: &Config) -> Result
                 *normalized = (!raw).into();
             }
         }
-        let new = config.added_tokens_decoder.iter().filter(|(id, _)| vocabulary.at(**id).is_none());
-        added.extend(new.map(|(id, token)| {
-            json!({ "id": id, "content": token.content, "single_word": false, "lstrip": false, "rstrip": false,
-                    "normalized": false, "special": token.special })
-        }));
+        added.extend(new.iter().map(Token::added));
     }
     serde_json::to_vec(&tokenizer).map_err(|error| error.to_string())
+}
+
+/// A token beside those of the file, if it is one.
+fn new<'t>(vocabulary: &Vocabulary<'_>, (id, added): (&u32, &'t Added)) -> Option<Token<'t>> {
+    let kind = if added.special { Kind::Control } else { Kind::UserDefined };
+    let token = || Token { id: *id, text: added.content.as_str().into(), kind };
+    vocabulary.at(*id).is_none().then(token)
 }
 
 /// What is wrong with a token, as a GGUF file is told it, without what to do about the file.
@@ -204,7 +221,7 @@ struct Around<'v, 't> {
 
 impl<'v, 't> Around<'v, 't> {
     fn of(
-        vocabulary: &'v Vocabulary<'t>,
+        (vocabulary, new): (&'v Vocabulary<'t>, &'v [Token<'t>]),
         training: &Training,
         family: Family,
         config: &Config,
@@ -215,7 +232,9 @@ impl<'v, 't> Around<'v, 't> {
                 return Ok(None);
             }
             let found = match named {
-                Some(Special::Text(text) | Special::Token { content: text }) => vocabulary.get(text),
+                Some(Special::Text(text) | Special::Token { content: text }) => {
+                    vocabulary.get(text).or_else(|| new.iter().find(|token| token.text == text.as_str()))
+                }
                 None if fairseq => vocabulary.get(name),
                 None => u32::try_from(own).ok().and_then(|id| vocabulary.at(id)),
             };

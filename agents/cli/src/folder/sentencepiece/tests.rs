@@ -104,6 +104,16 @@ fn tokens_beside_the_file_are_read() {
     let ids = tokenizer.encode_fast("<|im_start|><tool></s>", false).unwrap().get_ids().to_vec();
     assert_eq!(ids, [400, 401, 2]);
     assert_eq!(tokenizer.decode(&ids, true).unwrap(), "<tool>");
+    // Older folders have them in a file of their own, and a token that begins a text may be one of them.
+    let dir = folder(family, "tokenizer.model", bytes);
+    let write = |name: &str, json: &str| fs::write(dir.path().join(name), json).unwrap();
+    write("added_tokens.json", r#"{"<tool>": 401, "<|im_start|>": 400}"#);
+    write("tokenizer_config.json", r#"{"bos_token": "<|im_start|>", "added_tokens_decoder": {}}"#);
+    let opened = ModelFolder::open(dir.path()).unwrap();
+    assert_eq!(opened.tokenizer().encode("<tool>the").unwrap()[..2], [400, 401]);
+    assert_eq!(Survey::of(dir.path()).unwrap().ignored, [""; 0]);
+    write("added_tokens.json", "[]");
+    assert!(ModelFolder::open(dir.path()).unwrap_err().to_string().contains("added_tokens.json"));
 }
 
 /// Rows of a model for any of these tokenizers.
