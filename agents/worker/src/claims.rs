@@ -256,7 +256,7 @@ pub(crate) async fn commit(
         Ok(receipt) => receipt,
         // The job was closed just now, or the link is to a block that was undone: look again, and finalise meanwhile.
         Err(ChainError::Reverted { name, arguments }) => {
-            tracing::warn!(%lane, interval, %name, %arguments, "the claim is refused");
+            log.tell_refused("claim", interval, &name, &arguments);
             return Ok(Made::Refused(name));
         }
         Err(error) => return Err(error.into()),

@@ -116,6 +116,8 @@ pub struct LaneLog {
     record: Mutex<LaneRecord>,
     /// Counts the changes.
     version: watch::Sender<u64>,
+    /// What the contract refused last: of what kind, of which interval, and by which error.
+    refused: Mutex<BTreeMap<&'static str, (u32, String)>>,
 }
 
 /// Forgets what events have told of lanes of jobs that are not settled, as the chain now is, if it did not since
@@ -153,7 +155,24 @@ impl LaneLog {
                 fresh
             }
         };
-        Ok(Self { journal, record: Mutex::new(record), version: watch::Sender::new(0) })
+        Ok(Self::of(journal, record))
+    }
+
+    fn of(journal: Journal, record: LaneRecord) -> Self {
+        Self { journal, record: Mutex::new(record), version: watch::Sender::new(0), refused: Mutex::default() }
+    }
+
+    /// Tells that the contract refuses what is tried until it does not. The same is told once: while a reorganisation
+    /// is made good it may be refused in every block.
+    pub(crate) fn tell_refused(&self, what: &'static str, interval: u32, name: &str, arguments: &str) {
+        let mut told = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = (interval, name.to_owned());
+        if told.get(what) == Some(&now) {
+            return;
+        }
+        told.insert(what, now);
+        let lane = self.get().lane;
+        tracing::warn!(%lane, interval, %name, %arguments, "the {what} is refused; it is tried again");
     }
 
     /// Whether there is a record of a lane.
@@ -172,11 +191,7 @@ impl LaneLog {
         let mut logs = Vec::new();
         for name in journal.names()?.iter().filter(|name| name.starts_with("lane-")) {
             if let Some(record) = journal.read(name)? {
-                logs.push(Self {
-                    journal: journal.clone(),
-                    record: Mutex::new(record),
-                    version: watch::Sender::new(0),
-                });
+                logs.push(Self::of(journal.clone(), record));
             }
         }
         Ok(logs)

@@ -172,7 +172,7 @@ impl Sealer<'_> {
             match self.by.chain.send(Call::Seal { lane: record.lane, interval, seal: own }).await {
                 Ok(receipt) => tracing::debug!(lane = %record.lane, interval, gas = receipt.gas, "claim sealed"),
                 Err(ChainError::Reverted { name, arguments }) => {
-                    tracing::warn!(lane = %record.lane, interval, %name, %arguments, "the seal is refused");
+                    self.log.tell_refused("seal", interval, &name, &arguments);
                     if name == "SealingOver" {
                         self.bar(interval, "the other replicas did not wait for this claim")?;
                     }
