@@ -18,8 +18,11 @@
 //! | `vocabulary` | the tokenizer of a folder that lacks its file |
 //! | `sentencepiece` | that of SentencePiece's file |
 //! | `characters` | its table of characters |
+//! | `byte_pairs` | that of lists of tokens and pairs |
+//! | `special` | what a folder says of special tokens beside these |
 //! | `unfinished` | new folders: whole, or not at all |
 
+mod byte_pairs;
 mod characters;
 pub mod classifier;
 mod ends;
@@ -29,6 +32,7 @@ pub mod integers;
 mod sentencepiece;
 pub mod sentences;
 mod small;
+mod special;
 pub mod survey;
 pub mod template;
 #[cfg(test)]
@@ -77,7 +81,7 @@ const SMALL: [(&str, u64); 13] = [
     ("config.json", MAX_JSON),
     (TOKENIZER, MAX_TOKENIZER),
     ("tokenizer_config.json", MAX_JSON),
-    (sentencepiece::ADDED, MAX_JSON),
+    (special::ADDED, MAX_JSON),
     ("chat_template.jinja", MAX_JSON),
     ("generation_config.json", MAX_JSON),
     ("modules.json", MAX_JSON),

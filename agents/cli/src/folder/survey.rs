@@ -59,7 +59,7 @@ impl Survey {
         let ignored = match &small {
             Small::Lying { folder, made } => {
                 let family = description.as_ref().map(|description| description.architecture.family);
-                let instead = family.filter(|_| !made.is_empty()).and_then(instead);
+                let instead = family.filter(|_| !made.is_empty()).map_or(&[][..], instead);
                 not_read(folder, floats.as_ref(), instead)?
             }
             Small::Made { .. } => Vec::new(),
@@ -89,7 +89,7 @@ impl Floats {
 }
 
 /// Files and folders beside what is read, and what the tokenizer was made of.
-fn not_read(path: &Path, floats: Option<&Floats>, instead: Option<&str>) -> Result<Vec<String>, FolderError> {
+fn not_read(path: &Path, floats: Option<&Floats>, instead: &[&str]) -> Result<Vec<String>, FolderError> {
     let failed = |source| FolderError::Read { file: path.to_owned(), source };
     let mut names = Vec::new();
     for entry in std::fs::read_dir(path).map_err(failed)? {
@@ -98,7 +98,7 @@ fn not_read(path: &Path, floats: Option<&Floats>, instead: Option<&str>) -> Resu
         let weights = floats.is_some_and(|floats| {
             floats.files.iter().any(|file| file.name == name) || (floats.index.is_some() && name == INDEX)
         });
-        let read = small || weights || Some(name.as_str()) == instead;
+        let read = small || weights || instead.contains(&name.as_str());
         if !read && names.len() < MOST_NAMED {
             names.push(name);
         }

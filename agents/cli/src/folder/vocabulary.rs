@@ -1,5 +1,5 @@
-//! The `tokenizer.json` of a folder that has none: of BERT's list of words, as `transformers` makes it, or of
-//! SentencePiece's file. Of other tokenizers it is said how one is made.
+//! The `tokenizer.json` of a folder that has none: of BERT's list of words, as `transformers` makes it, of
+//! SentencePiece's file, or of lists of byte pairs. Of other tokenizers it is said how one is made.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 use tensorlink_graph::transformer::{Description, Family};
 
 use super::small::Small;
-use super::{FolderError, MAX_JSON, MAX_TOKENIZER, TOKENIZER, TokenizerError, sentencepiece};
+use super::special::Special;
+use super::{FolderError, MAX_JSON, MAX_TOKENIZER, TOKENIZER, TokenizerError, byte_pairs, sentencepiece, special};
 
 /// BERT's words, one a line.
 const WORDS: &str = "vocab.txt";
@@ -28,11 +29,13 @@ struct Config {
     tokenize_chinese_chars: Option<bool>,
 }
 
-/// What folders of a family may have in its place that it can be made of.
-pub(super) const fn instead(family: Family) -> Option<&'static str> {
+/// What a family's tokenizer can be made of in its place, the likeliest first; the pairs of byte pairs go with them.
+pub(super) const fn instead(family: Family) -> &'static [&'static str] {
     match family {
-        Family::Bert => Some(WORDS),
-        other => sentencepiece::file(other),
+        Family::Bert => &[WORDS],
+        Family::Llama | Family::Mistral | Family::Gemma3 => &["tokenizer.model"],
+        Family::Roberta => &["sentencepiece.bpe.model", byte_pairs::TOKENS, byte_pairs::PAIRS],
+        Family::Gpt2 | Family::Qwen2 | Family::Qwen3 => &[byte_pairs::TOKENS, byte_pairs::PAIRS],
     }
 }
 
@@ -45,24 +48,26 @@ pub(super) fn tokenizer(small: &Small, description: &Description) -> Result<Vec<
         return Ok(own);
     }
     let family = description.architecture.family;
-    let found = match instead(family) {
-        Some(file) => small.optional(file, MAX_TOKENIZER)?.map(|bytes| (file, bytes)),
-        None => None,
-    };
-    let Some((file, bytes)) = found else {
+    let Some(&file) = instead(family).iter().find(|name| **name != byte_pairs::PAIRS && small.has(name)) else {
         return Err(match (small.folder(), OTHERS.into_iter().find(|name| small.has(name))) {
             (Some(folder), Some(instead)) => FolderError::NoTokenizer { folder: folder.to_owned(), instead },
             _ => small.absent(TOKENIZER),
         });
     };
-    let refused = |reason: String| FolderError::Tokenizer(TokenizerError::Instead { file, reason });
+    let bytes = small.required(file, MAX_TOKENIZER)?;
+    let refused = |file: &'static str, reason: String| FolderError::Tokenizer(TokenizerError::Instead { file, reason });
     if file == WORDS {
-        let words = String::from_utf8(bytes).map_err(|error| refused(error.to_string()))?;
-        return of_words(&words, &stated(small, CONFIG)?).map_err(refused);
+        let words = String::from_utf8(bytes).map_err(|error| refused(file, error.to_string()))?;
+        return of_words(&words, &stated(small, CONFIG)?).map_err(|reason| refused(file, reason));
     }
-    let config: sentencepiece::Config = stated(small, CONFIG)?;
-    let config = config.with(stated(small, sentencepiece::ADDED)?);
-    sentencepiece::tokenizer(&bytes, family, &config).map_err(refused)
+    let special: Special = stated(small, CONFIG)?;
+    let special = special.with(stated(small, special::ADDED)?);
+    if file == byte_pairs::TOKENS {
+        let pairs = small.required(byte_pairs::PAIRS, MAX_TOKENIZER)?;
+        let made = byte_pairs::tokenizer(&bytes, &pairs, family, &special);
+        return made.map_err(|(file, reason)| refused(file, reason));
+    }
+    sentencepiece::tokenizer(&bytes, family, &special).map_err(|reason| refused(file, reason))
 }
 
 /// What a file says, if there is one.
@@ -166,7 +171,7 @@ mod tests {
         for (family, other) in [
             (Family::Llama, "spiece.model"),
             (Family::Roberta, "tokenizer.model"),
-            (Family::Gpt2, "vocab.json"),
+            (Family::Gpt2, "tokenizer.model"),
             (Family::Roberta, WORDS),
         ] {
             let dir = written(&Folder::new(family));

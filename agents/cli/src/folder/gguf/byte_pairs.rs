@@ -1,7 +1,7 @@
 //! Tokenizers of GPT-2's kind: bytes, joined pair by pair within what a regular expression cuts a text into.
 
 use serde_json::{Value, json};
-use tensorlink_graph::transformer::Gguf;
+use tensorlink_graph::transformer::{Family, Gguf};
 
 use super::vocabulary::Vocabulary;
 use super::{GgufTokenizerError, Parts, around};
@@ -15,11 +15,11 @@ const QWEN2: &str =
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
 /// How texts are cut.
-struct Cut {
+pub(in crate::folder) struct Cut {
     /// The name in the file.
     name: &'static str,
     /// What is done before bytes are joined, one after the other.
-    steps: fn() -> Vec<Value>,
+    steps: fn(bool) -> Vec<Value>,
     /// Whether characters are composed first (NFC).
     composed: bool,
     /// Whether what is a token as a whole is taken as one, whatever its pairs.
@@ -28,7 +28,7 @@ struct Cut {
     begins: bool,
 }
 
-const CUTS: [Cut; 6] = [
+static CUTS: [Cut; 6] = [
     Cut { name: "gpt-2", steps: gpt2, composed: false, whole: false, begins: false },
     Cut { name: "smollm", steps: digits, composed: false, whole: false, begins: false },
     Cut { name: "refact", steps: digits, composed: false, whole: false, begins: false },
@@ -37,53 +37,82 @@ const CUTS: [Cut; 6] = [
     Cut { name: "default", steps: default, composed: false, whole: false, begins: false },
 ];
 
+impl Cut {
+    fn named(name: &str) -> Option<&'static Self> {
+        CUTS.iter().find(|cut| cut.name == name)
+    }
+
+    /// As a family's own tokenizer has it.
+    pub(in crate::folder) fn of(family: Family) -> &'static Self {
+        let name = if matches!(family, Family::Qwen2 | Family::Qwen3) { "qwen2" } else { "gpt-2" };
+        Self::named(name).unwrap_or(&CUTS[0])
+    }
+}
+
 /// All names, for messages.
 pub(super) fn known() -> String {
     CUTS.each_ref().map(|cut| cut.name).join(", ")
 }
 
-/// Bytes as the characters that stand for them; `cut` says whether by GPT-2's expression first.
-fn bytes(cut: bool) -> Value {
-    json!({ "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": cut })
+/// Bytes as the characters that stand for them; `cut` says whether by GPT-2's expression first, `space` whether a text
+/// gets a space before it.
+fn bytes(cut: bool, space: bool) -> Value {
+    json!({ "type": "ByteLevel", "add_prefix_space": space, "trim_offsets": true, "use_regex": cut })
 }
 
 fn split(expression: &str) -> Value {
     json!({ "type": "Split", "pattern": { "Regex": expression }, "behavior": "Isolated", "invert": false })
 }
 
-fn gpt2() -> Vec<Value> {
-    vec![bytes(true)]
+fn gpt2(space: bool) -> Vec<Value> {
+    vec![bytes(true, space)]
 }
 
-fn digits() -> Vec<Value> {
-    vec![json!({ "type": "Digits", "individual_digits": true }), bytes(true)]
+fn digits(space: bool) -> Vec<Value> {
+    vec![json!({ "type": "Digits", "individual_digits": true }), bytes(true, space)]
 }
 
-fn llama3() -> Vec<Value> {
-    vec![split(LLAMA3), bytes(false)]
+fn llama3(space: bool) -> Vec<Value> {
+    vec![split(LLAMA3), bytes(false, space)]
 }
 
-fn qwen2() -> Vec<Value> {
-    vec![split(QWEN2), bytes(false)]
+fn qwen2(space: bool) -> Vec<Value> {
+    vec![split(QWEN2), bytes(false, space)]
 }
 
 /// As llama.cpp has it for vocabularies that it knows no better of.
-fn default() -> Vec<Value> {
-    [r"[\p{P}\$\+<=>\^~\|]+", GPT2, r"\p{N}+", "[0-9][0-9][0-9]"].map(split).into_iter().chain([bytes(false)]).collect()
+fn default(space: bool) -> Vec<Value> {
+    [r"[\p{P}\$\+<=>\^~\|]+", GPT2, r"\p{N}+", "[0-9][0-9][0-9]"]
+        .map(split)
+        .into_iter()
+        .chain([bytes(false, space)])
+        .collect()
 }
 
 pub(super) fn tokenizer(file: &Gguf<'_>, vocabulary: &Vocabulary<'_>) -> Result<Value, GgufTokenizerError> {
     let name = file.text("tokenizer.ggml.pre")?.ok_or(GgufTokenizerError::Uncut)?;
     let unknown = || GgufTokenizerError::Pre { name: name.to_owned() };
-    let cut = CUTS.iter().find(|cut| cut.name == name).ok_or_else(unknown)?;
+    let cut = Cut::named(name).ok_or_else(unknown)?;
     let merges = file.texts("tokenizer.ggml.merges")?.ok_or(GgufTokenizerError::Absent)?;
     let merges = merges.iter().enumerate().map(|(number, pair)| merge(vocabulary, number, pair));
     let merges = merges.collect::<Result<Vec<_>, _>>()?;
-    let parts = Parts {
+    let around = around(file, vocabulary, (cut.begins, false))?;
+    Ok(joined(cut, vocabulary, &merges, (around, false)).with(vocabulary))
+}
+
+/// Pairs that are joined within what texts are cut into, what is put around them, and whether they get a space before
+/// them.
+pub(in crate::folder) fn joined(
+    cut: &Cut,
+    vocabulary: &Vocabulary<'_>,
+    merges: &[[&str; 2]],
+    (around, space): (Value, bool),
+) -> Parts {
+    Parts {
         normalizer: if cut.composed { json!({ "type": "NFC" }) } else { Value::Null },
-        pre_tokenizer: json!({ "type": "Sequence", "pretokenizers": (cut.steps)() }),
-        post_processor: around(file, vocabulary, (cut.begins, false))?,
-        decoder: bytes(true),
+        pre_tokenizer: json!({ "type": "Sequence", "pretokenizers": (cut.steps)(space) }),
+        post_processor: around,
+        decoder: bytes(true, false),
         model: json!({
             "type": "BPE",
             "dropout": null,
@@ -96,12 +125,15 @@ pub(super) fn tokenizer(file: &Gguf<'_>, vocabulary: &Vocabulary<'_>) -> Result<
             "vocab": vocabulary.ids(),
             "merges": merges,
         }),
-    };
-    Ok(parts.with(vocabulary))
+    }
 }
 
 /// Two tokens that are a token together.
-fn merge<'t>(vocabulary: &Vocabulary<'_>, number: usize, pair: &'t str) -> Result<[&'t str; 2], GgufTokenizerError> {
+pub(in crate::folder) fn merge<'t>(
+    vocabulary: &Vocabulary<'_>,
+    number: usize,
+    pair: &'t str,
+) -> Result<[&'t str; 2], GgufTokenizerError> {
     let known = |text: &str| vocabulary.get(text).is_some();
     match pair.split_once(' ') {
         Some((left, right)) if known(left) && known(right) && known(&[left, right].concat()) => Ok([left, right]),

@@ -54,3 +54,14 @@ pub enum GgufTokenizerError {
     #[error("its tokenizer puts a token around texts that it lacks (tokenizer.ggml.{0}); convert the model again")]
     Special(&'static str),
 }
+
+impl GgufTokenizerError {
+    /// What is wrong with a list of tokens, for who says by itself which file it is in, and what to do about that.
+    pub(in crate::folder) fn reason(&self) -> String {
+        match self {
+            Self::Token { token, what } => format!("token {token} {what}"),
+            Self::Merge { number, pair } => format!("merge {number} is {pair:?}, not two tokens of the vocabulary"),
+            other => other.to_string(),
+        }
+    }
+}

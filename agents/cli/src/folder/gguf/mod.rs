@@ -8,7 +8,7 @@
 //! | `byte_pairs`, `pieces`, `word_pieces` | tokenizers of GPT-2's kind, SentencePiece's and BERT's |
 //! | `error` | why a tokenizer is refused |
 
-mod byte_pairs;
+pub(super) mod byte_pairs;
 mod error;
 pub(super) mod pieces;
 #[cfg(test)]
