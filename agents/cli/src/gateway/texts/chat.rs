@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::Asked;
 use super::messages::{Said, messages_of};
 use super::odd::{Odd, only};
-use super::options::{Fields, Stop, StreamOptions, most};
+use super::options::{Stop, StreamOptions, fields_of, most};
 use super::reply::Kind;
 use crate::folder::Variables;
 use crate::gateway::Gateway;
@@ -117,24 +117,9 @@ pub(in crate::gateway) async fn create(
     let (asked, wanted): (_, Wanted) = Asked::read(gateway, request).await?;
     wanted.supported()?;
     let most = wanted.most()?;
-    let Wanted {
-        model,
-        messages,
-        temperature,
-        top_p,
-        top_k,
-        min_p,
-        repetition_penalty,
-        seed,
-        stop,
-        stream,
-        stream_options,
-        ..
-    } = wanted;
     let variables = wanted.chat_template_kwargs.unwrap_or_default();
-    let fields = Fields { temperature, top_p, top_k, min_p, repetition_penalty, seed, stop, stream, stream_options };
-    let mut options = fields.check()?;
-    let prompts = vec![Prompt::Chat(Conversation { messages: messages_of(messages)?, variables })];
+    let mut options = fields_of!(wanted).check()?;
+    let prompts = vec![Prompt::Chat(Conversation { messages: messages_of(wanted.messages)?, variables })];
     let ask = Ask { prompts, most, sampling: options.sampling, stops: std::mem::take(&mut options.stops) };
-    asked.answer(Kind::Chat, &model, "messages", ask, &options).await
+    asked.answer(Kind::Chat, &wanted.model, "messages", ask, &options).await
 }

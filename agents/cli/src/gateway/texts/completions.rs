@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::Asked;
 use super::odd::{Odd, only};
-use super::options::{Fields, Stop, StreamOptions, most};
+use super::options::{Stop, StreamOptions, fields_of, most};
 use super::reply::Kind;
 use crate::gateway::Gateway;
 use crate::gateway::backend::Input;
@@ -80,29 +80,13 @@ pub(in crate::gateway) async fn create(
 ) -> Result<Response, ApiError> {
     let (asked, wanted): (_, Wanted) = Asked::read(gateway, request).await?;
     wanted.supported()?;
-    let Wanted {
-        model,
-        prompt,
-        max_tokens,
-        temperature,
-        top_p,
-        top_k,
-        min_p,
-        repetition_penalty,
-        seed,
-        stop,
-        stream,
-        stream_options,
-        ..
-    } = wanted;
-    let fields = Fields { temperature, top_p, top_k, min_p, repetition_penalty, seed, stop, stream, stream_options };
-    let mut options = fields.check()?;
-    let most = max_tokens.map_or(Ok(DEFAULT_LENGTH), |tokens| most("max_tokens", tokens))?;
+    let mut options = fields_of!(wanted).check()?;
+    let most = wanted.max_tokens.map_or(Ok(DEFAULT_LENGTH), |tokens| most("max_tokens", tokens))?;
     let begins = |input| match input {
         Input::Text(text) => Prompt::Text(text),
         Input::Tokens(ids) => Prompt::Tokens(ids),
     };
-    let prompts = prompt.0.into_iter().map(begins).collect();
+    let prompts = wanted.prompt.0.into_iter().map(begins).collect();
     let ask = Ask { prompts, most, sampling: options.sampling, stops: std::mem::take(&mut options.stops) };
-    asked.answer(Kind::Text, &model, "prompt", ask, &options).await
+    asked.answer(Kind::Text, &wanted.model, "prompt", ask, &options).await
 }

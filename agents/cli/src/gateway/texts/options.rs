@@ -31,6 +31,24 @@ pub(super) struct Fields {
     pub(super) stream_options: Option<StreamOptions>,
 }
 
+/// Takes the fields out of what either endpoint is asked; unknown fields could not be told if serde flattened them.
+macro_rules! fields_of {
+    ($wanted:ident) => {
+        $crate::gateway::texts::options::Fields {
+            temperature: $wanted.temperature,
+            top_p: $wanted.top_p,
+            top_k: $wanted.top_k,
+            min_p: $wanted.min_p,
+            repetition_penalty: $wanted.repetition_penalty,
+            seed: $wanted.seed,
+            stop: $wanted.stop,
+            stream: $wanted.stream,
+            stream_options: $wanted.stream_options,
+        }
+    };
+}
+pub(super) use fields_of;
+
 /// `stream_options`.
 #[derive(serde::Deserialize, Default)]
 pub(super) struct StreamOptions {
