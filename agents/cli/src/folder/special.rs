@@ -99,10 +99,3 @@ impl Special {
         Ok(template(first, token(self.add_eos_token, &self.eos_token, last, "ends")?))
     }
 }
-
-/// Adds tokens to a `tokenizer.json`.
-pub(super) fn add(tokenizer: &mut Value, tokens: &[Token<'_>]) {
-    if let Some(added) = tokenizer.get_mut("added_tokens").and_then(Value::as_array_mut) {
-        added.extend(tokens.iter().map(Token::added));
-    }
-}

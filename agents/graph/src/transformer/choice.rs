@@ -1,6 +1,8 @@
 //! How the next token is chosen, as the text's owner says: a row of controls for each token. Its first columns are the
 //! controls of rules N-35 to N-37; programs take the others by themselves.
 
+use std::ops::RangeInclusive;
+
 use tensorlink_num::checked::WHOLE_SHARE;
 use tensorlink_num::{Tensor, TensorError};
 use tensorlink_types::{TensorType, TypeError};
@@ -24,6 +26,8 @@ pub(super) const PENALTY_BITS: u8 = 12;
 /// Largest penalty of tokens that a text has already, and the inverse of the least: 16 bits hold by how much they
 /// change a logit.
 pub const MAX_PENALTY: f64 = 8.0;
+/// Penalties that there are.
+pub const PENALTIES: RangeInclusive<f64> = 1.0 / MAX_PENALTY..=MAX_PENALTY;
 /// Highest temperature: logits are noise long before.
 pub const MAX_TEMPERATURE: f64 = 64.0;
 /// Bits of each of the two words of a seed: mantissas have a sign, and `−2^31` is none.
@@ -94,7 +98,7 @@ impl SamplingParams {
         if !(0.0..=1.0).contains(&self.min_p) {
             return Err(ChoiceError::Least(self.min_p));
         }
-        if !(1.0 / MAX_PENALTY..=MAX_PENALTY).contains(&self.repetition_penalty) {
+        if !PENALTIES.contains(&self.repetition_penalty) {
             return Err(ChoiceError::Penalty(self.repetition_penalty));
         }
         Ok(())

@@ -12,7 +12,7 @@ use tensorlink_graph::transformer::Family;
 use super::gguf::GgufTokenizerError;
 use super::gguf::byte_pairs::{Cut, joined, merge};
 use super::gguf::vocabulary::{Kind, Vocabulary};
-use super::special::{Special, add};
+use super::special::Special;
 
 /// Numbers of tokens by their texts; and pairs that are joined, a line each, the first first.
 pub(super) const TOKENS: &str = "vocab.json";
@@ -48,8 +48,8 @@ pub(super) fn tokenizer(
     let around = [first, last].map(|text| (family == Family::Roberta, vocabulary.get(text)));
     let around = special.around((&vocabulary, &beside), around).map_err(unusable(TOKENS))?;
     let space = special.add_prefix_space.unwrap_or(false);
-    let mut tokenizer = joined(Cut::of(family), &vocabulary, &pairs, (around, space)).with(&vocabulary);
-    add(&mut tokenizer, &beside);
+    let added = vocabulary.added(false).chain(beside.iter().map(|token| token.added(false)));
+    let tokenizer = joined(Cut::of(family), &vocabulary, &pairs, (around, space)).with(added);
     serde_json::to_vec(&tokenizer).map_err(|error| unusable(TOKENS)(error.to_string()))
 }
 

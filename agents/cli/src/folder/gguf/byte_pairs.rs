@@ -97,7 +97,7 @@ pub(super) fn tokenizer(file: &Gguf<'_>, vocabulary: &Vocabulary<'_>) -> Result<
     let merges = merges.iter().enumerate().map(|(number, pair)| merge(vocabulary, number, pair));
     let merges = merges.collect::<Result<Vec<_>, _>>()?;
     let around = around(file, vocabulary, (cut.begins, false))?;
-    Ok(joined(cut, vocabulary, &merges, (around, false)).with(vocabulary))
+    Ok(joined(cut, vocabulary, &merges, (around, false)).with(vocabulary.added(false)))
 }
 
 /// Pairs that are joined within what texts are cut into, what is put around them, and whether they get a space before

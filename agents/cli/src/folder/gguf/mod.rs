@@ -82,13 +82,14 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    pub(super) fn with(self, vocabulary: &Vocabulary<'_>) -> Value {
+    /// All of it, with the tokens that are cut out of a text before anything else.
+    pub(super) fn with(self, added: impl Iterator<Item = Value>) -> Value {
         let Self { normalizer, pre_tokenizer, post_processor, decoder, model } = self;
         json!({
             "version": "1.0",
             "truncation": null,
             "padding": null,
-            "added_tokens": vocabulary.added(),
+            "added_tokens": added.collect::<Vec<_>>(),
             "normalizer": normalizer,
             "pre_tokenizer": pre_tokenizer,
             "post_processor": post_processor,

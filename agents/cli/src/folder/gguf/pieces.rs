@@ -34,7 +34,7 @@ pub(super) fn tokenizer(file: &Gguf<'_>, vocabulary: &Vocabulary<'_>) -> Result<
         decoder: decoder(prefix),
         model: pairs(vocabulary, unknown, &scores)?,
     };
-    Ok(parts.with(vocabulary))
+    Ok(parts.with(vocabulary.added(false)))
 }
 
 /// Pieces as text again, without the space that was put before it.

@@ -49,10 +49,12 @@ pub(in crate::folder) struct Token<'a> {
 }
 
 impl Token<'_> {
-    /// As one that is cut out of a text before anything else, as `tokenizer.json` has it.
-    pub(in crate::folder) fn added(&self) -> Value {
+    /// As one that is cut out of a text before anything else, as `tokenizer.json` has it; `normalized` says whether
+    /// one that a text may mean is written as normalised texts are, and looked for in them.
+    pub(in crate::folder) fn added(&self, normalized: bool) -> Value {
+        let special = self.kind == Kind::Control;
         json!({ "id": self.id, "content": self.text, "single_word": false, "lstrip": false, "rstrip": false,
-                "normalized": false, "special": self.kind == Kind::Control })
+                "normalized": normalized && !special, "special": special })
     }
 }
 
@@ -138,9 +140,9 @@ impl<'a> Vocabulary<'a> {
     }
 
     /// The tokens that are cut out of a text before anything else, as `tokenizer.json` has them.
-    pub(in crate::folder) fn added(&self) -> Vec<Value> {
+    pub(in crate::folder) fn added(&self, normalized: bool) -> impl Iterator<Item = Value> {
         let added = |token: &&Token<'_>| matches!(token.kind, Kind::Control | Kind::UserDefined);
-        self.tokens.iter().filter(added).map(Token::added).collect()
+        self.tokens.iter().filter(added).map(move |token| token.added(normalized))
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) fn tokenizer(file: &Gguf<'_>, vocabulary: &Vocabulary<'_>) -> Result<
             "vocab": vocabulary.ids(),
         }),
     };
-    Ok(parts.with(vocabulary))
+    Ok(parts.with(vocabulary.added(false)))
 }
 
 /// The token that one of two keys names, or that has a name of its own.

@@ -17,7 +17,7 @@ use super::characters;
 use super::gguf::Parts;
 use super::gguf::pieces::{SPACE, decoder, pairs};
 use super::gguf::vocabulary::{Kind, Token, Vocabulary};
-use super::special::{Special, add};
+use super::special::Special;
 
 /// Score of what no text means: below that of any piece, so that the likeliest pieces of a text have none of it.
 const LEAST: f32 = -1e6;
@@ -110,16 +110,8 @@ pub(super) fn tokenizer(bytes: &[u8], family: Family, special: &Special) -> Resu
         decoder: decoder(rules.prefix()),
         model,
     };
-    let mut tokenizer = parts.with(&vocabulary);
-    if let Some(added) = tokenizer.get_mut("added_tokens").and_then(Value::as_array_mut) {
-        for token in added.iter_mut().filter(|token| token.get("special") == Some(&false.into())) {
-            if let Some(normalized) = token.get_mut("normalized") {
-                *normalized = (!raw).into();
-            }
-        }
-    }
-    add(&mut tokenizer, &beside);
-    serde_json::to_vec(&tokenizer).map_err(|error| error.to_string())
+    let added = vocabulary.added(!raw).chain(beside.iter().map(|token| token.added(false)));
+    serde_json::to_vec(&parts.with(added)).map_err(|error| error.to_string())
 }
 
 /// Tokens by their numbers, and their scores.

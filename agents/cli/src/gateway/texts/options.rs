@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
-use tensorlink_graph::transformer::choice::MAX_PENALTY;
+use tensorlink_graph::transformer::choice::{MAX_PENALTY, PENALTIES};
 
 use crate::gateway::error::ApiError;
 use crate::gateway::generation::Sampling;
@@ -107,7 +107,7 @@ impl Fields {
 
 fn penalty(value: Option<f64>) -> Result<f64, ApiError> {
     match value {
-        Some(value) if !(1.0 / MAX_PENALTY..=MAX_PENALTY).contains(&value) => {
+        Some(value) if !PENALTIES.contains(&value) => {
             let message = format!(
                 "repetition_penalty is {value}: it must be 1/{MAX_PENALTY} to {MAX_PENALTY}; 1 changes nothing."
             );
