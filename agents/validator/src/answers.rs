@@ -313,9 +313,14 @@ where
                 }
                 return Ok(());
             }
+            // The contract looks at the time first: killed before we noted it, we may have sealed all the same.
             Err(error @ ChainError::Reverted { .. }) => {
-                tracing::warn!(%lane, interval, %error, "drawn, but the answer comes too late");
-                Step::Over
+                if self.is_sealed(given).await? {
+                    Step::Sealed
+                } else {
+                    tracing::warn!(%lane, interval, %error, "drawn, but the answer comes too late");
+                    Step::Over
+                }
             }
             Err(error) => return Err(error.into()),
         };
@@ -350,14 +355,27 @@ where
     /// Shows an answer that nobody pays for: whoever has sealed one and not shown it cannot unstake (P-46), and shares
     /// no bounty (P-45).
     async fn reveal_unpaid(&self, given: &Given) -> Result<(), AuditError> {
-        let (claim, answer) = (given.audited.claim.clone(), given.answer.clone());
-        let salt = salt(&self.ports.identity, given.id)?;
-        match self.transact(Call::Audit(Box::new(AuditMove::RevealUnpaid { claim, answer, salt }))).await {
+        match self.transact(self.showing(given)?).await {
             Ok(gas) => tracing::info!(claim = %given.id, gas, "an answer is revealed for nothing"),
             Err(ChainError::Reverted { name, .. }) if name == AGAIN => {}
             Err(error) => return Err(error.into()),
         }
         Ok(self.answers.reaches(given.id, Step::Over)?)
+    }
+
+    /// Whether an answer is sealed and not shown: then, and only then, it can be shown for nothing, at any time.
+    async fn is_sealed(&self, given: &Given) -> Result<bool, AuditError> {
+        match self.ports.chain.simulate(&self.showing(given)?).await {
+            Ok(_) => Ok(true),
+            Err(ChainError::Reverted { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn showing(&self, given: &Given) -> Result<Call, AuditError> {
+        let (claim, answer) = (given.audited.claim.clone(), given.answer.clone());
+        let salt = salt(&self.ports.identity, given.id)?;
+        Ok(Call::Audit(Box::new(AuditMove::RevealUnpaid { claim, answer, salt })))
     }
 
     /// Once: what the contract refuses now it refuses later, unless the lane is convicted anew.

@@ -1,6 +1,8 @@
 //! Validators that the chain draws: what they are paid for, and what becomes of those who do not look, or who are
 //! accused by a liar.
 
+use std::fs;
+
 use tensorlink_node::ports::Chain;
 use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_types::{Address, U256};
@@ -104,14 +106,19 @@ async fn who_accuses_an_auditor_that_was_right_is_convicted_of_its_own_word() {
     network.await_auditor_owns(auditor, sno(PURSE) + slash.bounty, "both halves").await;
 }
 
-/// An outage in the quarter in which answers are shown costs the fee, and nothing else (rule P-46).
+/// An outage in the quarter in which answers are shown costs the fee, and nothing else (rule P-46), also if it begins
+/// before the validator has noted that the seal is on chain.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_away_when_answers_are_shown_shows_its_own_later() {
     let mut network = network().await;
     network.start_workers([WORKER]).await;
     JOB.post(&mut network);
-    network.said("validator", "an answer is sealed", LIMIT).await;
+    network.said("validator", "an answer is sealed lane=job 1 stage 0 replica 0 interval=0", LIMIT).await;
     network.cut_validator();
+    let journal = network.path(&format!("data-{VALIDATOR}/journal/answers.json"));
+    let noted = fs::read_to_string(&journal).unwrap();
+    assert!(noted.contains("\"computed\"") || noted.contains("\"sealed\""), "{noted}");
+    fs::write(&journal, noted.replace("\"sealed\"", "\"computed\"")).unwrap();
     let unstake = ["unstake", "--role", "validator", COLLATERAL];
     let refused = network.run(VALIDATOR, &unstake).await;
     assert!(!refused.ok && refused.stderr.contains("AnswersSealed"), "{}", refused.stderr);
