@@ -177,7 +177,9 @@ impl Draft {
             return Err(LanguageError::from(Untrainable::Part("an adapter to an encoder")).into());
         }
         let output = Output::Classes(narrow(texts.classes.len())?);
-        let architecture = Architecture { output, ..description.architecture.clone() };
+        let own = &description.architecture;
+        // Its texts come alone, and none is made a vector of.
+        let architecture = Architecture { output, dense: Vec::new(), pairs: false, ..own.clone() };
         let weights = random::completed(&architecture, weights.into_matrices(), model.seed());
         let weights = weights.map_err(LanguageError::from)?;
         let ids = TokenTexts { ids, vocabulary: architecture.vocabulary, padding: description.padding };

@@ -46,7 +46,7 @@ pub fn weights(bytes: &[u8]) {
     let file = feed.rest();
     linear_layers(file);
     let Ok(description) = describe(config, None) else { return };
-    read(&description.architecture, File { name: "model.safetensors", bytes: file });
+    read(&description.architecture, File::new("model.safetensors", file));
 }
 
 /// A GGUF file: its metadata, and the weights of the model that they describe.
@@ -59,7 +59,7 @@ pub fn gguf(bytes: &[u8]) {
     let Ok(config) = gguf::config(&parsed) else { return };
     let config = serde_json::Value::Object(config).to_string();
     let Ok(description) = describe(config.as_bytes(), pooling.as_deref()) else { return };
-    read(&description.architecture, File { name: "model.gguf", bytes });
+    read(&description.architecture, File::new("model.gguf", bytes));
 }
 
 /// Reads the weights of a small architecture: all of them, or what is wrong with them.

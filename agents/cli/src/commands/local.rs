@@ -110,7 +110,7 @@ pub(super) fn describe(id: &str, folder: &ModelFolder) -> Result<Model> {
         context: architecture.context,
         vocabulary: architecture.vocabulary,
         makes: match architecture.output {
-            Output::Embedding(_) => Makes::Vectors { dimensions: architecture.width },
+            Output::Embedding(_) => Makes::Vectors { dimensions: architecture.vector_width() },
             Output::Logits { .. } => Makes::Text,
             Output::Classes(_) => bail!(UNSERVED),
         },

@@ -22,7 +22,7 @@ pub enum FolderError {
         /// The folder.
         folder: PathBuf,
         /// The file.
-        name: &'static str,
+        name: String,
     },
     /// There is another tokenizer than the one that is read.
     #[error(
@@ -80,7 +80,8 @@ pub enum FolderError {
     Modules(String),
     /// A sentence-transformers model with a further part.
     #[error(
-        "modules.json has a `{0}`, which this program does not compute; supported are Transformer, Pooling, Normalize"
+        "modules.json has a `{0}`, which this program does not compute; supported are Transformer, Pooling, Dense and \
+         Normalize, in this order"
     )]
     Module(String),
     /// The configuration.

@@ -26,9 +26,9 @@ use tensorlink_node::wire::{decode, encode};
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::tensor_root;
 
-use super::small::optional;
+use super::small::{Small, optional};
 use super::unfinished::Unfinished;
-use super::{FolderError, MAX_JSON, ModelFolder, SMALL, map};
+use super::{FolderError, MAX_JSON, ModelFolder, map, modules};
 use crate::quantized::Measured;
 use crate::quantized::distance::Distance;
 
@@ -38,7 +38,7 @@ const PLAN: &str = "plan.bin";
 const CONSTANTS: &str = "constants.bin";
 const LOSS: &str = "loss.json";
 /// Version of the format, and of what programs make of it.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// What `quantized.json` says.
 #[derive(PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -68,10 +68,10 @@ impl Manifest {
     }
 
     /// Checks the files that a model folder's commands read: none is damaged, changed, absent or new.
-    fn check(&self, folder: &Path) -> Result<(), FolderError> {
-        for (name, most) in SMALL {
-            let found = optional(folder, name, most)?.map(|bytes| digest(&bytes));
-            if found.as_ref() != self.files.get(name) {
+    fn check(&self, folder: &Path, small: &Small) -> Result<(), FolderError> {
+        for (name, most) in modules::files(small)? {
+            let found = optional(folder, &name, most)?.map(|bytes| digest(&bytes));
+            if found.as_ref() != self.files.get(&name) {
                 return Err(FolderError::Changed(folder.join(name)));
             }
         }
@@ -104,10 +104,10 @@ impl Integers {
     ///
     /// # Errors
     /// A [`FolderError`] that names the file.
-    pub(super) fn open(folder: &Path) -> Result<Option<Self>, FolderError> {
+    pub(super) fn open(folder: &Path, small: &Small) -> Result<Option<Self>, FolderError> {
         let Some(manifest) = optional(folder, MANIFEST, MAX_JSON)? else { return Ok(None) };
         let manifest = Manifest::parse(&manifest)?;
-        manifest.check(folder)?;
+        manifest.check(folder, small)?;
         let plan = manifest.whole(folder, PLAN, MAX_PLAN)?;
         let plan: Plan = decode("plan", &plan).map_err(|error| FolderError::Version(error.to_string()))?;
         let distance = manifest.whole(folder, LOSS, MAX_JSON)?;
@@ -194,9 +194,9 @@ pub fn write(source: &ModelFolder, measured: &Measured, out: &Path) -> Result<St
         files.insert(name.to_owned(), digest(bytes));
         new.write(name, |file| file.write_all(bytes))
     };
-    for (name, most) in SMALL {
-        if let Some(bytes) = source.small.optional(name, most)? {
-            keep(name, &bytes)?;
+    for (name, most) in modules::files(&source.small)? {
+        if let Some(bytes) = source.small.optional(&name, most)? {
+            keep(&name, &bytes)?;
         }
     }
     let encoded = encode("plan", &plan).map_err(|error| FolderError::Version(error.to_string()))?;

@@ -9,6 +9,7 @@
 //! | `gguf` | the same files made of a GGUF file |
 //! | [`tokenizer`] | text to tokens and back |
 //! | [`sentences`] | texts that vectors are made of, as sentence-transformers reads them |
+//! | `modules` | the parts that sentence-transformers puts one after another |
 //! | [`template`] | conversations in the model's own form |
 //! | `ends` | the tokens that end a text |
 //! | [`integers`] | a quantised model in its folder |
@@ -29,6 +30,7 @@ mod ends;
 mod error;
 mod gguf;
 pub mod integers;
+mod modules;
 mod sentencepiece;
 pub mod sentences;
 mod small;
@@ -47,7 +49,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use memmap2::Mmap;
-use serde::Deserialize;
 use tensorlink_graph::transformer::import::{File, INDEX, indexed_files};
 use tensorlink_graph::transformer::{Architecture, Checkpoint, Description, Weights, describe};
 
@@ -84,7 +85,7 @@ const SMALL: [(&str, u64); 13] = [
     (special::ADDED, MAX_JSON),
     ("chat_template.jinja", MAX_JSON),
     ("generation_config.json", MAX_JSON),
-    ("modules.json", MAX_JSON),
+    (modules::MODULES, MAX_JSON),
     (POOLING, MAX_JSON),
     (sentences::PROMPTS, MAX_JSON),
     (sentences::READING[0], MAX_JSON),
@@ -121,6 +122,8 @@ enum Stored {
 struct Floats {
     files: Vec<Mapped>,
     index: Option<Vec<u8>>,
+    /// Those of the dense layers after pooling, in order.
+    dense: Vec<Mapped>,
 }
 
 #[derive(Clone, Debug)]
@@ -137,7 +140,7 @@ impl ModelFolder {
     pub fn open(path: &Path) -> Result<Self, FolderError> {
         let small = Small::of(path)?;
         let integers = match &small {
-            Small::Lying { folder, .. } => Integers::open(folder)?,
+            Small::Lying { folder, .. } => Integers::open(folder, &small)?,
             Small::Made { .. } => None,
         };
         let of_file = matches!(small, Small::Made { .. });
@@ -203,7 +206,9 @@ impl ModelFolder {
     /// Bytes of its weight files.
     pub fn file_bytes(&self) -> u64 {
         match &self.stored {
-            Stored::Floats(floats) => floats.files.iter().map(|file| file.bytes.len() as u64).sum(),
+            Stored::Floats(Floats { files, dense, .. }) => {
+                files.iter().chain(dense).map(|file| file.bytes.len() as u64).sum()
+            }
             Stored::Integers(integers) => integers.bytes(),
         }
     }
@@ -255,11 +260,10 @@ pub fn read_text(path: &Path) -> Result<String, FolderError> {
 /// What the folder's configuration says, that of its sentence-transformers parts included.
 fn described(small: &Small) -> Result<Description, FolderError> {
     let config = small.required("config.json", MAX_JSON)?;
-    if let Some(modules) = small.optional("modules.json", MAX_JSON)? {
-        check_modules(&modules)?;
-    }
     let pooling = small.optional(POOLING, MAX_JSON)?;
-    Ok(describe(&config, pooling.as_deref())?)
+    let read = |layer: modules::Dense| Ok((layer.config(), small.required(&layer.config(), MAX_JSON)?));
+    let dense = modules::dense(small)?.into_iter().map(read).collect::<Result<Vec<_>, FolderError>>()?;
+    Ok(describe(&config, pooling.as_deref())?.with_dense(&dense)?)
 }
 
 /// The tokenizer of a folder, which has its file from then on.
@@ -276,26 +280,32 @@ impl Floats {
     /// The weights beside small files: a folder's, or the GGUF file itself.
     fn of(small: &Small) -> Result<Self, FolderError> {
         match small {
-            Small::Lying { folder, .. } => Self::map(folder),
-            Small::Made { file, .. } => Ok(Self { files: vec![file.clone()], index: None }),
+            Small::Lying { folder, .. } => {
+                let dense = modules::dense(small)?.into_iter().map(|layer| map(folder, layer.weights()));
+                Ok(Self { dense: dense.collect::<Result<_, _>>()?, ..Self::map(folder)? })
+            }
+            Small::Made { file, .. } => Ok(Self { files: vec![file.clone()], index: None, dense: Vec::new() }),
         }
     }
 
     /// Maps the one file of weights, or all that the index names; the one file wins, as in Hugging Face's own loader.
     fn map(folder: &Path) -> Result<Self, FolderError> {
         if folder.join(WEIGHTS).exists() {
-            return Ok(Self { files: vec![map(folder, WEIGHTS.into())?], index: None });
+            return Ok(Self { files: vec![map(folder, WEIGHTS.into())?], index: None, dense: Vec::new() });
         }
         let Some(index) = small::optional(folder, INDEX, MAX_JSON)? else {
             return Err(FolderError::NoWeights(folder.to_owned()));
         };
         let files = indexed_files(&index)?.into_iter().map(|name| map(folder, name)).collect::<Result<_, _>>()?;
-        Ok(Self { files, index: Some(index) })
+        Ok(Self { files, index: Some(index), dense: Vec::new() })
     }
 
     /// As the importer takes them.
     fn given(&self) -> Vec<File<'_>> {
-        self.files.iter().map(|file| File { name: &file.name, bytes: &file.bytes }).collect()
+        let own = self.files.iter().map(|file| File::new(&file.name, &file.bytes));
+        let dense = (0..).zip(&self.dense);
+        let dense = dense.map(|(number, file)| File { dense: Some(number), ..File::new(&file.name, &file.bytes) });
+        own.chain(dense).collect()
     }
 }
 
@@ -310,23 +320,5 @@ fn map(folder: &Path, name: String) -> Result<Mapped, FolderError> {
     match open() {
         Ok(bytes) => Ok(Mapped { name, bytes: Arc::new(bytes) }),
         Err(source) => Err(FolderError::Read { file: path, source }),
-    }
-}
-
-/// A part of a sentence-transformers model.
-#[derive(Deserialize)]
-struct Module {
-    #[serde(rename = "type")]
-    class: String,
-}
-
-/// Refuses parts that would change the embedding and that nothing here computes.
-fn check_modules(json: &[u8]) -> Result<(), FolderError> {
-    let modules: Vec<Module> = serde_json::from_slice(json).map_err(|error| FolderError::Modules(error.to_string()))?;
-    // The class, whatever package it is in.
-    let known = |class: &str| matches!(class.rsplit('.').next(), Some("Transformer" | "Pooling" | "Normalize"));
-    match modules.into_iter().find(|module| !known(&module.class)) {
-        Some(module) => Err(FolderError::Module(module.class)),
-        None => Ok(()),
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::modules::MODULES;
 use super::{FolderError, MAX_JSON, ModelFolder, TextTokenizer, TokenizerError};
 
 /// What the models that are asked for vectors are told before each text.
@@ -64,7 +65,7 @@ impl ModelFolder {
         for name in READING {
             reading = reading.map_or_else(|| self.read_as(name), |found| Ok(Some(found)))?;
         }
-        let of_sentences = reading.is_some() || self.small.optional("modules.json", MAX_JSON)?.is_some();
+        let of_sentences = reading.is_some() || self.small.optional(MODULES, MAX_JSON)?.is_some();
         let reading = reading.unwrap_or_default();
         let stated: Stated = self.read_as("tokenizer_config.json")?.unwrap_or_default();
         let context = self.architecture().context;

@@ -51,17 +51,17 @@ impl Small {
     ///
     /// # Errors
     /// [`FolderError::Absent`], and as [`optional`](Self::optional).
-    pub(super) fn required(&self, name: &'static str, most: u64) -> Result<Vec<u8>, FolderError> {
+    pub(super) fn required(&self, name: &str, most: u64) -> Result<Vec<u8>, FolderError> {
         self.optional(name, most)?.ok_or_else(|| self.absent(name))
     }
 
     /// That a file is absent.
-    pub(super) fn absent(&self, name: &'static str) -> FolderError {
+    pub(super) fn absent(&self, name: &str) -> FolderError {
         let folder = match self {
             Self::Lying { folder, .. } => folder.clone(),
             Self::Made { file, .. } => (&file.name).into(),
         };
-        FolderError::Absent { folder, name }
+        FolderError::Absent { folder, name: name.to_owned() }
     }
 
     /// The folder, if it is one.
@@ -124,6 +124,7 @@ pub(super) fn optional(folder: &Path, name: &str, most: u64) -> Result<Option<Ve
     }
 }
 
-pub(super) fn required(folder: &Path, name: &'static str, most: u64) -> Result<Vec<u8>, FolderError> {
-    optional(folder, name, most)?.ok_or_else(|| FolderError::Absent { folder: folder.to_owned(), name })
+pub(super) fn required(folder: &Path, name: &str, most: u64) -> Result<Vec<u8>, FolderError> {
+    optional(folder, name, most)?
+        .ok_or_else(|| FolderError::Absent { folder: folder.to_owned(), name: name.to_owned() })
 }

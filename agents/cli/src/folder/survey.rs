@@ -9,7 +9,9 @@ use super::integers::MANIFEST;
 use super::small::{Small, there};
 use super::unfinished::Unfinished;
 use super::vocabulary::instead;
-use super::{ChatTemplate, Floats, FolderError, INDEX, ModelFolder, SMALL, Stored, WEIGHTS, described, tokenizer_of};
+use super::{
+    ChatTemplate, Floats, FolderError, INDEX, ModelFolder, SMALL, Stored, WEIGHTS, described, modules, tokenizer_of,
+};
 
 /// Most files of a folder that are named as not used.
 const MOST_NAMED: usize = 100;
@@ -58,9 +60,11 @@ impl Survey {
         }
         let ignored = match &small {
             Small::Lying { folder, made } => {
+                let files =
+                    modules::files(&small).unwrap_or_else(|_| SMALL.map(|(name, most)| (name.to_owned(), most)).into());
                 let family = description.as_ref().map(|description| description.architecture.family);
                 let instead = family.filter(|_| !made.is_empty()).map_or(&[][..], instead);
-                not_read(folder, floats.as_ref(), instead)?
+                not_read((folder, &files), floats.as_ref(), instead)?
             }
             Small::Made { .. } => Vec::new(),
         };
@@ -89,12 +93,16 @@ impl Floats {
 }
 
 /// Files and folders beside what is read, and what the tokenizer was made of.
-fn not_read(path: &Path, floats: Option<&Floats>, instead: &[&str]) -> Result<Vec<String>, FolderError> {
+fn not_read(
+    (path, small): (&Path, &[(String, u64)]),
+    floats: Option<&Floats>,
+    instead: &[&str],
+) -> Result<Vec<String>, FolderError> {
     let failed = |source| FolderError::Read { file: path.to_owned(), source };
     let mut names = Vec::new();
     for entry in std::fs::read_dir(path).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name().to_string_lossy().into_owned();
-        let small = SMALL.iter().any(|(read, _)| read.split('/').next() == Some(&name));
+        let small = small.iter().any(|(read, _)| read.split('/').next() == Some(&name));
         let weights = floats.is_some_and(|floats| {
             floats.files.iter().any(|file| file.name == name) || (floats.index.is_some() && name == INDEX)
         });
@@ -116,19 +124,19 @@ impl ModelFolder {
     /// is no `out`.
     pub fn copy(&self, out: &Path) -> Result<(), FolderError> {
         let new = Unfinished::begin(out)?;
-        let Stored::Floats(Floats { files, index }) = &self.stored else {
+        let Stored::Floats(Floats { files, index, dense }) = &self.stored else {
             return Err(FolderError::Quantised(self.path.clone()));
         };
-        for (name, most) in SMALL {
-            if let Some(content) = self.small.optional(name, most)? {
-                new.write_all([(name, content)])?;
+        for (name, most) in modules::files(&self.small)? {
+            if let Some(content) = self.small.optional(&name, most)? {
+                new.write_all([(name.as_str(), content)])?;
             }
         }
         if self.is_file() {
             new.write_all([(WEIGHTS, export::safetensors(self.architecture(), &self.weights()?)?)])?;
             return new.finish();
         }
-        let weights = files.iter().map(|file| file.name.as_str()).chain(index.as_ref().map(|_| INDEX));
+        let weights = files.iter().chain(dense).map(|file| file.name.as_str()).chain(index.as_ref().map(|_| INDEX));
         for name in weights {
             let path = self.path.join(name);
             let failed = |source| FolderError::Read { file: path.clone(), source };

@@ -1,7 +1,10 @@
 use std::fs;
 
+use serde_json::json;
 use tempfile::TempDir;
-use tensorlink_graph::transformer::fixture::{CONTEXT, FAMILIES, Folder, Stored, VOCABULARY, WORDS, tokenizer_json};
+use tensorlink_graph::transformer::fixture::{
+    CONTEXT, FAMILIES, Folder, Stored, Tensor, VOCABULARY, WORDS, tokenizer_json,
+};
 use tensorlink_graph::transformer::{Family, Output, Pooling};
 
 use super::*;
@@ -66,7 +69,7 @@ fn shards_open_through_their_index() {
 fn incomplete_folders_are_refused_by_file() {
     for name in ["config.json", "tokenizer.json"] {
         let error = refused(&llama(), name, None);
-        assert!(matches!(&error, FolderError::Absent { name: n, .. } if *n == name), "{error}");
+        assert!(matches!(&error, FolderError::Absent { name: n, .. } if n == name), "{error}");
     }
     let dir = llama();
     fs::write(dir.path().join("pytorch_model.bin"), b"").unwrap();
@@ -75,8 +78,8 @@ fn incomplete_folders_are_refused_by_file() {
     assert!(matches!(refused(&llama(), "config.json", Some(b"\xff{}")), FolderError::Config(_)));
     assert!(matches!(refused(&llama(), WEIGHTS, Some(b"")), FolderError::Weights(_)));
     assert!(matches!(refused(&llama(), "modules.json", Some(b"{}")), FolderError::Modules(_)));
-    let dense = br#"[{ "type": "sentence_transformers.models.Dense", "path": "2_Dense" }]"#;
-    assert!(matches!(refused(&llama(), "modules.json", Some(dense)), FolderError::Module(_)));
+    let other = br#"[{ "type": "sentence_transformers.models.LSTM", "path": "1_LSTM" }]"#;
+    assert!(matches!(refused(&llama(), "modules.json", Some(other)), FolderError::Module(_)));
     let dir = llama();
     fs::remove_file(dir.path().join(WEIGHTS)).unwrap();
     assert!(matches!(refused(&dir, INDEX, Some(b"{")), FolderError::Weights(_)));
@@ -266,4 +269,69 @@ fn minilm_tokenises_as_published() {
     assert_eq!(tokenizer.decode(&ids).unwrap(), "the cat sat on the mat.");
     let error = tokenizer.encode(&"mat ".repeat(600)).unwrap_err();
     assert_eq!(error, TokenizerError::Context { tokens: 602, context: 512 });
+}
+
+/// A sentence-transformers folder with two dense layers after pooling.
+pub(crate) fn dense() -> TempDir {
+    let dir = written(&Folder::new(Family::Bert));
+    let part =
+        |class: &str, path: &str| json!({ "type": format!("sentence_transformers.models.{class}"), "path": path });
+    let modules = json!([
+        part("Transformer", ""),
+        part("Pooling", "1_Pooling"),
+        part("Dense", "2_Dense"),
+        part("Dense", "3_Dense_4"),
+        part("Normalize", "4_Normalize")
+    ]);
+    fs::write(dir.path().join("modules.json"), modules.to_string()).unwrap();
+    fs::create_dir(dir.path().join("1_Pooling")).unwrap();
+    fs::write(dir.path().join(POOLING), r#"{"pooling_mode_mean_tokens": true}"#).unwrap();
+    let class = |name: &str| format!("torch.nn.modules.activation.{name}");
+    for (path, inputs, outputs, bias) in [("2_Dense", 8, 6, true), ("3_Dense_4", 6, 4, false)] {
+        let config = json!({ "in_features": inputs, "out_features": outputs, "bias": bias,
+            "activation_function": class("Tanh") });
+        let folder = dir.path().join(path);
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("config.json"), config.to_string()).unwrap();
+        let tensor = |name: &str, shape: Vec<usize>| {
+            let values = (1..=shape.iter().product()).map(|n: usize| (n * 37 % 101) as f32 / 128.0 - 0.4).collect();
+            Tensor { name: name.into(), shape, values }
+        };
+        let mut tensors = vec![tensor("linear.weight", vec![outputs, inputs])];
+        if bias {
+            tensors.push(tensor("linear.bias", vec![outputs]));
+        }
+        fs::write(folder.join(WEIGHTS), Folder { tensors, ..Folder::new(Family::Bert) }.safetensors(Stored::F32))
+            .unwrap();
+    }
+    dir
+}
+
+#[test]
+fn dense_layers_come_out_of_their_folders() {
+    let dir = dense();
+    let folder = ModelFolder::open(dir.path()).unwrap();
+    let a = folder.architecture();
+    assert_eq!((a.output, a.width, a.vector_width()), (Output::Embedding(Pooling::Mean), 8, 4));
+    let weights = folder.weights().unwrap();
+    let shape = |name: &str| weights.get(name).map(|matrix| (matrix.rows(), matrix.columns()));
+    assert_eq!((shape("dense.0.weight"), shape("dense.0.bias")), (Ok((6, 8)), Ok((1, 6))));
+    assert_eq!(shape("dense.1.weight"), Ok((4, 6)));
+    assert!(shape("dense.1.bias").is_err());
+
+    let survey = Survey::of(dir.path()).unwrap();
+    assert!(survey.refused.is_empty() && survey.ignored.is_empty(), "{survey:?}");
+    let copy = dir.path().join("copy");
+    survey.folder.unwrap().copy(&copy).unwrap();
+    let copied = ModelFolder::open(&copy).unwrap();
+    assert!(copied.architecture() == a && copied.weights().unwrap() == weights);
+    assert_eq!(copied.file_bytes(), folder.file_bytes());
+
+    for (file, part) in [(WEIGHTS, "3_Dense_4/model.safetensors"), ("config.json", "has no 3_Dense_4/config.json")] {
+        let broken = dense();
+        let error = refused(&broken, &format!("3_Dense_4/{file}"), None).to_string();
+        assert!(error.contains(part), "{error}");
+    }
+    let error = refused(&dense(), "2_Dense/model.safetensors", Some(b"")).to_string();
+    assert!(error.contains("2_Dense/model.safetensors is not a whole safetensors file"), "{error}");
 }

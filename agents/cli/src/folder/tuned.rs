@@ -10,6 +10,7 @@ use tensorlink_graph::transformer::{
     Architecture, ConfigError, ExportError, Matrix, Output, Weights, classifier, export,
 };
 
+use super::modules::MODULES;
 use super::small::required;
 use super::unfinished::Unfinished;
 use super::{FolderError, MAX_JSON, ModelFolder, SMALL, WEIGHTS};
@@ -42,7 +43,10 @@ impl Tuned<'_> {
         let new = Unfinished::begin(out)?;
         let weights = export::safetensors(self.architecture, self.weights)?;
         new.write_all([(CONFIG, self.config()?), (WEIGHTS, weights)])?;
-        for (name, most) in SMALL.into_iter().filter(|(name, _)| *name != CONFIG) {
+        let classified = matches!(self.architecture.output, Output::Classes(_));
+        // What makes vectors of texts makes no classes of them.
+        let copied = |name: &str| name != CONFIG && !(classified && name == MODULES);
+        for (name, most) in SMALL.into_iter().filter(|(name, _)| copied(name)) {
             if let Some(content) = self.folder.small.optional(name, most)? {
                 new.write_all([(name, content)])?;
             }

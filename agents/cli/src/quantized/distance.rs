@@ -62,7 +62,7 @@ pub fn distance(prepared: &Prepared, engine: TorchEngine, texts: &[Vec<u32>]) ->
     let runner = StageRunner::new(engine, plan, &constants)?;
     drop(constants);
     let row = match a.output {
-        Output::Embedding(_) => a.width,
+        Output::Embedding(_) => a.vector_width(),
         Output::Logits { .. } => a.vocabulary,
         Output::Classes(classes) => classes,
     } as usize;

@@ -63,7 +63,7 @@ impl Decoder {
     }
 
     /// The decoder for a vocabulary of so many tokens; above 4096, of the next multiple of 64.
-    pub const fn architecture(&self, vocabulary: u32) -> Architecture {
+    pub fn architecture(&self, vocabulary: u32) -> Architecture {
         let whole = vocabulary.div_ceil(VOCABULARY_MULTIPLE).saturating_mul(VOCABULARY_MULTIPLE);
         let vocabulary = if vocabulary > MAX_WIDTH { whole } else { vocabulary };
         let Self { shape, width, layers, heads, hidden, context, tied, .. } = *self;

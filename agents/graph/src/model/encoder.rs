@@ -33,7 +33,7 @@ impl Encoder {
     }
 
     /// The encoder for a vocabulary of so many tokens, and so many classes.
-    pub const fn architecture(&self, vocabulary: u32, classes: u32) -> Architecture {
+    pub fn architecture(&self, vocabulary: u32, classes: u32) -> Architecture {
         let Self { width, layers, heads, context, .. } = *self;
         let size = Dimensions { vocabulary, width, layers, heads, kv_heads: heads, hidden: self.inner(), context };
         Architecture { output: Output::Classes(classes), ..bert(size) }

@@ -206,6 +206,33 @@ pub enum Pooling {
     Max,
     /// Mean over the tokens, the first of weight 1, the second of weight 2, and so on.
     WeightedMean,
+    /// Sum over the tokens, divided by the root of their number.
+    RootMean,
+}
+
+/// A layer that a text's vector goes through after pooling.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Dense {
+    /// Elements that it gives.
+    pub outputs: u32,
+    /// Whether it adds a bias.
+    pub bias: bool,
+    /// What it makes of the sums.
+    pub curve: Curve,
+}
+
+/// What a dense layer makes of its sums.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Curve {
+    /// Nothing.
+    Identity,
+    /// `(1 − e^−2x) / (1 + e^−2x)`.
+    Tanh,
+    /// `1 / (1 + e^−x)`.
+    Sigmoid,
+    /// What an MLP makes of its gate.
+    Gate(Activation),
 }
 
 /// What a model gives.
@@ -281,12 +308,29 @@ pub struct Architecture {
     pub causal: bool,
     /// What comes out.
     pub output: Output,
+    /// Layers that a text's vector goes through before it gets the length of 1.
+    #[serde(default)]
+    pub dense: Vec<Dense>,
+    /// Whether texts come in pairs. Tokens of the second text are numbered from `vocabulary` on, and another learned
+    /// vector is added to theirs.
+    #[serde(default)]
+    pub pairs: bool,
 }
 
 impl Architecture {
     /// Elements of a token's queries: all heads.
     pub const fn query_width(&self) -> u32 {
         self.heads.saturating_mul(self.head_width)
+    }
+
+    /// Numbers that tokens may have: more than the vocabulary has where texts come in pairs.
+    pub const fn token_numbers(&self) -> u32 {
+        self.vocabulary.saturating_mul(if self.pairs { 2 } else { 1 })
+    }
+
+    /// Length of a text's vector.
+    pub fn vector_width(&self) -> u32 {
+        self.dense.last().map_or(self.width, |last| last.outputs)
     }
 
     /// What scores are divided by.

@@ -34,6 +34,8 @@ pub(super) enum Input {
     Inner,
     /// Of the logits.
     Logits,
+    /// Of dense layers on a text's vector.
+    Text,
 }
 
 impl Input {
@@ -41,7 +43,7 @@ impl Input {
     pub(super) const fn bits(self, setting: Setting) -> u8 {
         match (setting, self) {
             (Setting::Fast, Self::Attention | Self::Mlp) => 8,
-            (Setting::Fast, Self::CentredAttention | Self::Mixed | Self::Inner | Self::Logits) => 11,
+            (Setting::Fast, Self::CentredAttention | Self::Mixed | Self::Inner | Self::Logits | Self::Text) => 11,
             (Setting::Standard | Setting::Reference, _) => 16,
         }
     }

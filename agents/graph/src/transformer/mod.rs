@@ -49,7 +49,7 @@ pub mod setting;
 pub mod sites;
 
 pub use architecture::{
-    Activation, Architecture, Family, Local, Norm, Output, Placement, Pooling, Positions, Rotary, Scaling,
+    Activation, Architecture, Curve, Dense, Family, Local, Norm, Output, Placement, Pooling, Positions, Rotary, Scaling,
 };
 pub use choice::{ChoiceError, SamplingParams};
 pub use config::{ConfigError, ContextLimit, Description, classifier, describe};

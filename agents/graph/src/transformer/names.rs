@@ -8,10 +8,18 @@ use super::parameters::Parameter;
 pub(super) const HEAD: &str = "lm_head.weight";
 /// What names of a head for classes begin with.
 const CLASSIFIER: &str = "classifier.";
+/// What the weights of a dense layer stand behind in its file.
+const LINEAR: &str = "linear";
+/// What names of dense layers begin with, whose files are of their own.
+pub(super) const DENSE: &str = "dense.";
 
-/// A name behind its folder's prefix, which those of heads never have.
+/// A name behind its folder's prefix, which those of heads and dense layers never have.
 pub(super) fn full(prefix: &str, name: &str) -> String {
-    if name == HEAD || name.starts_with(CLASSIFIER) { name.to_owned() } else { format!("{prefix}{name}") }
+    if name == HEAD || [CLASSIFIER, DENSE].iter().any(|own| name.starts_with(own)) {
+        name.to_owned()
+    } else {
+        format!("{prefix}{name}")
+    }
 }
 
 /// Where a parameter is found.
@@ -50,6 +58,7 @@ pub(super) fn source(family: Family, parameter: &Parameter) -> Option<Source> {
     let (module, leaf) = if whole { (parameter.name.as_str(), "weight") } else { parameter.name.rsplit_once('.')? };
     let mut place = (module, None);
     let theirs = match family {
+        _ if module.starts_with(DENSE) => format!("{module}.{LINEAR}"),
         Family::Bert | Family::Roberta => bert(module, family)?,
         Family::Gpt2 => gpt2(module, &mut place.1)?,
         Family::Llama | Family::Mistral | Family::Qwen2 | Family::Qwen3 => llama(module)?,

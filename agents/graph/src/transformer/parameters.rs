@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use super::architecture::{Architecture, Norm, Output, Placement, Positions};
+use super::architecture::{Architecture, Dense, Norm, Output, Placement, Positions};
 
 /// A parameter an architecture has.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -138,7 +138,7 @@ impl Weights {
 /// |---|---|---|
 /// | `embedding.tokens` | vocabulary × width | always |
 /// | `embedding.positions` | (first + context) × width | learned positions |
-/// | `embedding.type` | width | token types |
+/// | `embedding.type` | width; 2 × width | token types; of pairs |
 /// | `embedding.norm.{gain,bias}` | width | norms after |
 /// | `layers.i.attention.norm.{gain,bias}`, `layers.i.mlp.norm.{gain,bias}` | width | always; bias with LayerNorm only |
 /// | `layers.i.attention.output_norm.{gain,bias}`, `layers.i.mlp.output_norm.{gain,bias}` | width | norms around |
@@ -148,6 +148,7 @@ impl Weights {
 /// | `final.norm.{gain,bias}` | width | norms before, and around |
 /// | `head.weight` | vocabulary × width | untied logits |
 /// | `pooler.{weight,bias}`, `head.{weight,bias}` | width × width, classes × width; width, classes | classes |
+/// | `dense.i.{weight,bias}` | outputs × inputs; outputs | dense layers; bias where the layer has it |
 pub fn parameters(architecture: &Architecture) -> Vec<Parameter> {
     let a = architecture;
     let mut list = List { norm: a.norm, parameters: Vec::new() };
@@ -156,7 +157,7 @@ pub fn parameters(architecture: &Architecture) -> Vec<Parameter> {
         list.matrix("embedding.positions", first.saturating_add(a.context), a.width);
     }
     if a.token_types {
-        list.vector("embedding.type", a.width);
+        list.matrix("embedding.type", if a.pairs { 2 } else { 1 }, a.width);
     }
     if a.placement == Placement::After {
         list.norm("embedding.norm", a.width);
@@ -196,6 +197,11 @@ pub fn parameters(architecture: &Architecture) -> Vec<Parameter> {
             list.projection("head", classes, a.width, true);
         }
         Output::Logits { tied: true } | Output::Embedding(_) => {}
+    }
+    let mut inputs = a.width;
+    for (number, Dense { outputs, bias, .. }) in a.dense.iter().enumerate() {
+        list.projection(&format!("dense.{number}"), *outputs, inputs, *bias);
+        inputs = *outputs;
     }
     list.parameters
 }

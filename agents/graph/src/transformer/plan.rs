@@ -66,7 +66,7 @@ pub enum PlanError {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Head {
-    /// The model's output: logits, or a text's vector.
+    /// The model's output: logits, a text's vector or its classes.
     #[default]
     Output,
     /// For each token, the number of the one that follows it, chosen as the text's owner says.
@@ -74,7 +74,8 @@ pub enum Head {
 }
 
 impl Head {
-    /// What serving a model takes of its last stage: chosen tokens where there are logits, the text's vector else.
+    /// What serving a model takes of its last stage: chosen tokens where there are logits of
+    /// tokens, else what is given of the text.
     pub const fn served(output: Output) -> Self {
         match output {
             Output::Logits { .. } => Self::Choice,
@@ -96,7 +97,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    pub(super) const fn new(
+    pub(super) fn new(
         (architecture, setting): (Architecture, Setting),
         sites: Sites,
         (layers, head): (Range<u32>, Head),
@@ -271,8 +272,10 @@ pub(super) fn head(
             let logits = emitter.penalised(&logits, &seen)?;
             emitter.choice(&logits)
         }
-        (Output::Embedding(pooling), Head::Output) => emitter.pooled(&x, pooling),
-        (Output::Classes(_), _) => Err(PlanError::Unsupported("a text's classes")),
-        (Output::Embedding(_), Head::Choice) => Err(PlanError::Unsupported("a token chosen by a model without logits")),
+        (Output::Embedding(pooling), Head::Output) => emitter.vector(&x, pooling),
+        (Output::Classes(_), Head::Output) => emitter.classes(&x),
+        (Output::Embedding(_) | Output::Classes(_), Head::Choice) => {
+            Err(PlanError::Unsupported("a token chosen by a model that continues no text"))
+        }
     }
 }

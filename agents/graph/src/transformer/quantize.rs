@@ -15,7 +15,7 @@ use tensorlink_types::operator::MAX_REDUCTION;
 use tensorlink_types::{TensorType, TypeError};
 use thiserror::Error;
 
-use super::architecture::{Activation, Architecture, Norm, Output, Placement, Pooling, Positions, Rotary};
+use super::architecture::{Activation, Architecture, Curve, Norm, Output, Placement, Pooling, Positions, Rotary};
 use super::emit::{STREAM_BITS, part_name, parts};
 use super::parameters::{Matrix, Weights, WeightsError};
 use super::plan::PlanError;
@@ -136,9 +136,9 @@ impl Made<'_> {
             self.matrix("embedding.tokens", EMBEDDING_BITS, &Rounding::none())?;
         }
         if let Positions::Learned { first } = a.positions {
-            // Texts are number 0 of their pair: its vector is the same for every token.
+            // A text that comes alone is number 0 of its pair: that vector is the same for every token.
             let mut positions: Vec<f64> = floats(self.weights.get("embedding.positions")?);
-            if a.token_types {
+            if a.token_types && !a.pairs {
                 let ty = floats(self.weights.get("embedding.type")?);
                 positions.iter_mut().zip(ty.iter().cycle()).for_each(|(p, t)| *p += t);
             }
@@ -147,6 +147,9 @@ impl Made<'_> {
             self.keep("embedding.positions.scale", TensorType::new(2, 0, &[rows]), &vec![1; rows as usize])?;
             let places: Vec<i64> = (i64::from(first)..i64::from(rows)).collect();
             self.keep("embedding.places", TensorType::new(32, 0, &[a.context]), &places)?;
+        }
+        if a.pairs {
+            self.pairs(a)?;
         }
         if a.placement == Placement::After {
             self.norm(a, "embedding.norm")?;
@@ -163,7 +166,21 @@ impl Made<'_> {
         let source = |source| QuantizeError::Table { name: "exp2".to_owned(), source };
         let exp2 = exp2_table().map_err(source)?;
         self.constants.insert("exp2".to_owned(), exp2);
-        self.activation(a.activation)
+        self.curve("activation", Curve::Gate(a.activation))
+    }
+
+    /// Of every number that a token may have, its number in the vocabulary and the text that it is of; the texts'
+    /// vectors.
+    fn pairs(&mut self, a: &Architecture) -> Result<(), QuantizeError> {
+        let (words, texts) = (0..i64::from(a.vocabulary), 0..2i64);
+        let numbers: Vec<(i64, i64)> = texts.flat_map(|text| words.clone().map(move |word| (word, text))).collect();
+        let (words, texts): (Vec<i64>, Vec<i64>) = numbers.into_iter().unzip();
+        let count = a.token_numbers();
+        self.keep("embedding.pair.words", TensorType::new(32, 0, &[count, 1]), &words)?;
+        self.keep("embedding.pair.texts", TensorType::new(2, 0, &[count, 1]), &texts)?;
+        self.keep("embedding.pair.ones", TensorType::new(2, 0, &[count]), &vec![1; count as usize])?;
+        let vectors = floats(self.weights.get("embedding.type")?);
+        self.fixed("embedding.type", &[2, a.width], &vectors, i16::MAX)
     }
 
     fn layer(&mut self, a: &Architecture, layer: u32) -> Result<(), QuantizeError> {
@@ -219,17 +236,19 @@ impl Made<'_> {
             self.constants.insert("gumbel".to_owned(), gumbel_table().map_err(source)?);
         }
         match a.output {
-            // A text's classes are learnt here, and asked for elsewhere: no program has their pooler.
-            Output::Logits { tied: true } | Output::Classes(_) => Ok(()),
+            Output::Logits { tied: true } => Ok(()),
+            Output::Classes(_) => {
+                self.first(a)?;
+                self.dense("pooler", (true, Curve::Tanh))?;
+                self.dense("head", (true, Curve::Identity))
+            }
             Output::Logits { tied: false } => {
                 let rounding = Rounding::new(self.seen.products("final.norm"), a.width);
                 self.matrix("head.weight", self.bits, &rounding)
             }
             Output::Embedding(pooling) => {
                 if pooling == Pooling::First {
-                    self.keep("output.first", TensorType::new(32, 0, &[1]), &[0])?;
-                    let ones = vec![1; a.context as usize];
-                    self.keep("output.ones", TensorType::new(2, 0, &[a.context]), &ones)?;
+                    self.first(a)?;
                 }
                 if pooling == Pooling::Last {
                     // Beyond any text but the longest: the last place that there is is taken (rule N-33).
@@ -242,12 +261,32 @@ impl Made<'_> {
                     self.keep("output.places", TensorType::new(32, 0, &[a.context]), &places)?;
                     self.keep("output.weights", TensorType::new(VECTOR_BITS, 0, &[a.context]), &weights)?;
                 }
-                let width = a.width as usize;
-                let gain = vec![1 << UNIT_EXPONENT; width];
-                self.keep("output.gain", TensorType::new(VECTOR_BITS, UNIT_EXPONENT, &[a.width]), &gain)?;
-                self.keep("output.bias", TensorType::new(2, UNIT_EXPONENT, &[a.width]), &vec![0; width])
+                for (number, layer) in a.dense.iter().enumerate() {
+                    self.dense(&format!("dense.{number}"), (layer.bias, layer.curve))?;
+                }
+                let (width, count) = (a.vector_width(), a.vector_width() as usize);
+                let gain = vec![1 << UNIT_EXPONENT; count];
+                self.keep("output.gain", TensorType::new(VECTOR_BITS, UNIT_EXPONENT, &[width]), &gain)?;
+                self.keep("output.bias", TensorType::new(2, UNIT_EXPONENT, &[width]), &vec![0; count])
             }
         }
+    }
+
+    /// What picks the first token's row.
+    fn first(&mut self, a: &Architecture) -> Result<(), QuantizeError> {
+        self.keep("output.first", TensorType::new(32, 0, &[1]), &[0])?;
+        self.keep("output.ones", TensorType::new(2, 0, &[a.context]), &vec![1; a.context as usize])
+    }
+
+    /// A dense layer on a text's vector.
+    fn dense(&mut self, name: &str, (bias, curve): (bool, Curve)) -> Result<(), QuantizeError> {
+        let weight = format!("{name}.weight");
+        let columns = self.weights.get(&weight)?.columns();
+        self.matrix(&weight, self.bits, &Rounding::new(self.seen.products(&format!("{name}.input")), columns))?;
+        if bias {
+            self.vector(&format!("{name}.bias"), 1.0, i16::MAX)?;
+        }
+        self.curve(&format!("{name}.curve"), curve)
     }
 
     /// A matrix by rows: `name`, in parts if its rows are long, and `name.scale`.
@@ -357,20 +396,21 @@ impl Made<'_> {
         self.keep("embedding.window.places", TensorType::new(32, 0, &[context]), &places)
     }
 
-    /// What share of a gate passes, for any gate.
-    fn activation(&mut self, activation: Activation) -> Result<(), QuantizeError> {
-        let function = match activation {
-            Activation::Gelu => tables::Function::GeluCdf,
-            Activation::GeluTanh => tables::Function::GeluTanhCdf,
-            Activation::Silu => tables::Function::Sigmoid,
-            Activation::Relu => return Ok(()),
+    /// The table of a curve that has one: of a gate what share passes, for any gate.
+    fn curve(&mut self, name: &str, curve: Curve) -> Result<(), QuantizeError> {
+        let function = match curve {
+            Curve::Identity | Curve::Gate(Activation::Relu) => return Ok(()),
+            Curve::Tanh => tables::Function::Tanh,
+            Curve::Sigmoid | Curve::Gate(Activation::Silu) => tables::Function::Sigmoid,
+            Curve::Gate(Activation::Gelu) => tables::Function::GeluCdf,
+            Curve::Gate(Activation::GeluTanh) => tables::Function::GeluTanhCdf,
         };
         let grid = tables::Grid { first: SHARE_FIRST, cell: SHARE_CELL.saturating_neg(), log: TABLE_LOG };
-        // Shares of at most 1.
+        // Values of at most 1.
         let reach = i16::from(TABLE_BITS).saturating_sub(2);
-        let source = |source| QuantizeError::Table { name: "activation".to_owned(), source };
+        let source = |source| QuantizeError::Table { name: name.to_owned(), source };
         let table = tables::function_table(function, grid, TABLE_BITS, reach).map_err(source)?;
-        self.constants.insert("activation".to_owned(), table);
+        self.constants.insert(name.to_owned(), table);
         Ok(())
     }
 }

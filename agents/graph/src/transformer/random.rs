@@ -58,12 +58,14 @@ pub const fn gpt2(size: Dimensions) -> Architecture {
         query_key_norm: false,
         causal: true,
         output: Output::Logits { tied: true },
+        dense: Vec::new(),
+        pairs: false,
     }
 }
 
 /// A decoder as Llama 2 is: RMSNorm before, rotary positions, a gated MLP, grouped keys, no biases, output weights of
 /// its own.
-pub const fn llama(size: Dimensions) -> Architecture {
+pub fn llama(size: Dimensions) -> Architecture {
     Architecture {
         family: Family::Llama,
         kv_heads: size.kv_heads,
@@ -102,7 +104,7 @@ pub fn gemma3(size: Dimensions) -> Architecture {
 }
 
 /// An encoder as MiniLM is: LayerNorm after, learned positions, token types, biases everywhere, mean pooling.
-pub const fn bert(size: Dimensions) -> Architecture {
+pub fn bert(size: Dimensions) -> Architecture {
     Architecture {
         family: Family::Bert,
         epsilon: 1e-12,

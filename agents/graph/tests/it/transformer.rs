@@ -6,7 +6,8 @@ use tensorlink_graph::Reference;
 use tensorlink_graph::transformer::memory::stage_bytes;
 use tensorlink_graph::transformer::random::{self, Dimensions};
 use tensorlink_graph::transformer::{
-    Architecture, Family, Magnitudes, Output, PlanError, Pooling, Quantized, Setting, StageRunner, parameters, tokens,
+    Activation, Architecture, Curve, Dense, Family, Magnitudes, Output, PlanError, Pooling, Quantized, Setting,
+    StageRunner, parameters, tokens,
 };
 use tensorlink_num::Tensor;
 use tensorlink_types::TensorRoot;
@@ -15,8 +16,9 @@ pub(crate) const SIZE: Dimensions =
     Dimensions { vocabulary: 50, width: 24, layers: 3, heads: 4, kv_heads: 2, hidden: 40, context: 16 };
 pub(crate) const TEXT: [u32; 9] = [3, 49, 0, 7, 7, 12, 31, 8, 44];
 
-fn architectures() -> [Architecture; 11] {
+fn architectures() -> [Architecture; 16] {
     let pooled = |pooling| Architecture { output: Output::Embedding(pooling), ..random::bert(SIZE) };
+    let dense = |outputs, bias, curve| Dense { outputs, bias, curve };
     [
         random::gpt2(SIZE),
         random::llama(SIZE),
@@ -29,6 +31,14 @@ fn architectures() -> [Architecture; 11] {
         pooled(Pooling::WeightedMean),
         Architecture { output: Output::Embedding(Pooling::WeightedMean), ..random::gpt2(SIZE) },
         Architecture { output: Output::Embedding(Pooling::Last), ..random::llama(SIZE) },
+        Architecture {
+            dense: vec![dense(40, true, Curve::Tanh), dense(9, false, Curve::Identity)],
+            ..random::bert(SIZE)
+        },
+        Architecture { dense: vec![dense(30, false, Curve::Gate(Activation::Gelu))], ..pooled(Pooling::RootMean) },
+        Architecture { dense: vec![dense(24, true, Curve::Gate(Activation::Relu))], ..pooled(Pooling::WeightedMean) },
+        Architecture { output: Output::Classes(3), ..random::bert(SIZE) },
+        Architecture { output: Output::Classes(1), pairs: true, ..random::bert(SIZE) },
     ]
 }
 
@@ -63,6 +73,9 @@ fn magnitudes_of(architecture: &Architecture, scores: f32) -> Magnitudes {
             sites.push(format!("layers.{layer}.mlp.{part}"));
             sites.push(format!("layers.{layer}.mlp.{part}.unbiased"));
         }
+    }
+    for layer in ["dense.0", "dense.1", "pooler", "head"] {
+        sites.extend(["", ".unbiased", ".activated"].map(|part| format!("{layer}{part}")));
     }
     let mut magnitudes = Magnitudes::default();
     for site in &sites {
@@ -212,4 +225,20 @@ fn long_rows_are_split() {
     assert!(names.contains(&("layers.0.mlp.down.weight.part0", &[24, 4096])), "{names:?}");
     assert!(names.contains(&("layers.0.mlp.down.weight.part1", &[24, 4])), "{names:?}");
     plan.program(3).unwrap();
+}
+
+/// A token of a second text is the same word with another vector added.
+#[test]
+fn tokens_of_a_pair_know_their_text() {
+    let model = quantized(Architecture { output: Output::Classes(1), pairs: true, ..random::bert(SIZE) });
+    let second = |from: usize| {
+        let numbered = TEXT.iter().enumerate().map(|(place, id)| if place < from { *id } else { id + SIZE.vocabulary });
+        run(&model, &[], &numbered.collect::<Vec<_>>())
+    };
+    let whole = TEXT.len();
+    assert_eq!(second(whole), run(&model, &[], &TEXT));
+    let all: Vec<_> = (0..=whole).map(|from| second(from).mantissas().to_vec()).collect();
+    for (from, score) in all.iter().enumerate() {
+        assert!(all.iter().skip(from + 1).all(|other| other != score), "{from}: {all:?}");
+    }
 }

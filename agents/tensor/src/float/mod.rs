@@ -12,6 +12,7 @@
 //! | `weights` | an architecture's weights as libtorch tensors |
 //! | `product` | products with weights, and [`Products`]: which of libtorch's |
 //! | `rotary` | rotary positions |
+//! | `text` | what is given of a whole text |
 //! | `cache` | [`FloatCache`]: keys and values of the tokens so far |
 //! | `training` | [`FloatTraining`]: a language model's training step |
 //! | `step` | [`FloatRun`]: the graph of a training step, run for calibration and in native mode |
@@ -24,6 +25,7 @@ mod layer;
 mod product;
 mod rotary;
 mod step;
+mod text;
 mod training;
 mod watch;
 mod weights;
@@ -31,7 +33,7 @@ mod weights;
 use tch::{Kind, TchError, Tensor, no_grad_guard};
 use tensorlink_graph::EngineError;
 use tensorlink_graph::calibrate::CalibrateError;
-use tensorlink_graph::transformer::{Architecture, Output, Pooling, Weights, WeightsError};
+use tensorlink_graph::transformer::{Architecture, Output, Weights, WeightsError};
 use thiserror::Error;
 
 pub use cache::FloatCache;
@@ -42,6 +44,7 @@ pub use watch::{Observer, Seen};
 
 use crate::{Device, cuda};
 use rotary::Rotations;
+use text::{pool, unit};
 use watch::Watch;
 use weights::Tensors;
 
@@ -120,7 +123,8 @@ impl From<EngineError> for FloatError {
     }
 }
 
-/// What a model gives for a text: a unit vector `[width]`, or logits `[tokens, vocabulary]`; 32-bit floats.
+/// What a model gives for a text: a unit vector `[width]`, logits `[tokens, vocabulary]`, or those of the text's
+/// classes `[1, classes]`; 32-bit floats.
 #[derive(Debug)]
 pub struct FloatOutput(Tensor);
 
@@ -198,6 +202,7 @@ impl FloatModel {
     /// | `layers.i.mlp.{up,gate,activated,product,down}` | gate and product where gated; activated is the gate, else up |
     /// | `layers.i.{attention,mlp}.sum` | after the residual addition |
     /// | `logits` | logits |
+    /// | `<layer>.input`, `<layer>`, `<layer>.activated` | dense layers on a text's vector, in order: `dense.i`, or `pooler` and `head`; gates activated |
     /// | `<projection>.unbiased` | products before the bias is added, where there is one |
     ///
     /// # Errors
@@ -210,14 +215,18 @@ impl FloatModel {
         let rotations = self.rotations(ids.len())?;
         let x = self.layers(&tokens, &rotations, None, &mut watch)?;
         Ok(FloatOutput(match self.architecture.output {
-            Output::Embedding(pooling) => unit(&pool(&x, pooling)?)?,
+            Output::Embedding(pooling) => unit(&self.dense(pool(&x, pooling)?, &mut watch)?)?.f_view(-1)?,
             Output::Logits { .. } => self.logits(&x, &mut watch)?,
-            Output::Classes(_) => {
-                let first = x.f_narrow(0, 0, 1)?;
-                let pooled = self.tensors.pooler.as_ref().map(|pooler| pooler.forward(&first)?.f_tanh()).transpose()?;
-                self.logits(pooled.as_ref().unwrap_or(&first), &mut watch)?
-            }
+            Output::Classes(_) => self.dense(x.f_narrow(0, 0, 1)?, &mut watch)?,
         }))
+    }
+
+    /// What the dense layers make of a text's vector, as 32-bit floats.
+    fn dense(&self, mut x: Tensor, watch: &mut Watch<'_>) -> Result<Tensor, TchError> {
+        for layer in &self.tensors.dense {
+            x = layer.forward(&x, watch)?;
+        }
+        x.f_to_kind(Kind::Float)
     }
 
     /// An empty cache for up to `capacity` tokens.
@@ -271,7 +280,7 @@ impl FloatModel {
         if ids.is_empty() || tokens > most {
             return Err(FloatError::Length { tokens, most });
         }
-        let vocabulary = self.architecture.vocabulary;
+        let vocabulary = self.architecture.token_numbers();
         if let Some(token) = ids.iter().copied().find(|id| *id >= vocabulary) {
             return Err(FloatError::Token { token, vocabulary });
         }
@@ -310,24 +319,4 @@ impl FloatModel {
         watch.see("logits", &logits)?;
         Ok(logits.f_to_kind(Kind::Float)?)
     }
-}
-
-/// One vector of a text's, as 32-bit floats.
-fn pool(x: &Tensor, pooling: Pooling) -> Result<Tensor, TchError> {
-    match pooling {
-        Pooling::Mean => x.f_mean_dim(0, false, Kind::Float),
-        Pooling::First => x.f_get(0)?.f_to_kind(Kind::Float),
-        Pooling::Last => x.f_get(-1)?.f_to_kind(Kind::Float),
-        Pooling::Max => x.f_amax([0], false)?.f_to_kind(Kind::Float),
-        Pooling::WeightedMean => {
-            let tokens = x.size().first().copied().unwrap_or(0);
-            let weights = Tensor::f_arange_start(1, tokens.saturating_add(1), (Kind::Float, x.device()))?;
-            let weighted = x.f_to_kind(Kind::Float)?.f_mul(&weights.f_unsqueeze(1)?)?;
-            weighted.f_sum_dim_intlist(0, false, Kind::Float)?.f_div(&weights.f_sum(Kind::Float)?)
-        }
-    }
-}
-
-fn unit(vector: &Tensor) -> Result<Tensor, TchError> {
-    vector.f_div(&vector.f_norm()?.f_clamp_min(1e-12)?)
 }

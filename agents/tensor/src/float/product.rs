@@ -35,6 +35,11 @@ impl Linear {
         self.onednn = products == Products::OneDnn && suits;
     }
 
+    /// Rows as it multiplies them.
+    pub(super) fn in_kind(&self, x: &Tensor) -> Result<Tensor, TchError> {
+        x.f_to_kind(self.weight.kind())
+    }
+
     /// `x · weightᵀ + bias`.
     pub(super) fn forward(&self, x: &Tensor) -> Result<Tensor, TchError> {
         self.product(x, self.bias.as_ref())

@@ -2,11 +2,12 @@
 
 use tch::{Device, Kind, TchError, Tensor};
 use tensorlink_graph::transformer::{
-    Architecture, Matrix, Norm, Output, Placement, Positions, Weights, WeightsError, parameters,
+    Architecture, Curve, Matrix, Norm, Output, Placement, Positions, Weights, WeightsError, parameters,
 };
 
 use super::layer::{Heads, Layer};
 use super::product::Linear;
+use super::text::Dense;
 use super::watch::Watch;
 use super::{FloatError, Products};
 
@@ -18,13 +19,16 @@ pub(super) struct Tensors {
     scale: Option<f64>,
     /// With the row of the first token.
     positions: Option<(Tensor, i64)>,
+    /// Of each text of a pair, `[texts, width]`.
     token_type: Option<Tensor>,
+    /// Whether tokens' numbers say of which text they are.
+    pairs: bool,
     embedding_norm: Option<RowNorm>,
     pub(super) layers: Vec<Layer>,
     pub(super) final_norm: Option<RowNorm>,
-    /// What a text's vector goes through before the head, if texts have logits.
-    pub(super) pooler: Option<Linear>,
-    /// Output weights, if the model gives logits.
+    /// What a text's vector goes through.
+    pub(super) dense: Vec<Dense>,
+    /// Output weights, if the model gives logits of tokens.
     pub(super) head: Option<Linear>,
 }
 
@@ -33,11 +37,23 @@ impl Tensors {
         check(a, weights)?;
         let loader = Loader { architecture: a, weights, device, kind };
         let tokens = loader.matrix("embedding.tokens")?;
-        let (pooler, head) = match a.output {
-            Output::Embedding(_) => (None, None),
-            Output::Logits { tied: true } => (None, Some(Linear::new(tokens.shallow_clone(), None))),
-            Output::Logits { tied: false } => (None, Some(Linear::new(loader.matrix("head.weight")?, None))),
-            Output::Classes(_) => (Some(loader.linear("pooler")?), Some(loader.linear("head")?)),
+        let head = match a.output {
+            Output::Embedding(_) | Output::Classes(_) => None,
+            Output::Logits { tied: true } => Some(Linear::new(tokens.shallow_clone(), None)),
+            Output::Logits { tied: false } => Some(Linear::new(loader.matrix("head.weight")?, None)),
+        };
+        let layers: Vec<(String, bool, Curve)> = match a.output {
+            Output::Classes(_) => {
+                [("pooler", Curve::Tanh), ("head", Curve::Identity)].map(|(site, c)| (site.to_owned(), true, c)).into()
+            }
+            _ => (0..)
+                .zip(&a.dense)
+                .map(|(n, layer): (u32, _)| (format!("dense.{n}"), layer.bias, layer.curve))
+                .collect(),
+        };
+        let dense = |(site, bias, curve): (String, bool, Curve)| {
+            let linear = loader.linear(&site, bias)?;
+            Ok::<_, FloatError>(Dense { site, linear, curve })
         };
         let positions = match a.positions {
             Positions::Learned { first } => Some((loader.matrix("embedding.positions")?, first.into())),
@@ -48,23 +64,29 @@ impl Tensors {
             tokens,
             scale: a.embedding_scale,
             positions,
-            token_type: a.token_types.then(|| loader.vector("embedding.type")).transpose()?,
+            token_type: a.token_types.then(|| loader.matrix("embedding.type")).transpose()?,
+            pairs: a.pairs,
             embedding_norm: norm("embedding.norm", a.placement == Placement::After)?,
             layers: (0..a.layers).map(|number| loader.layer(number)).collect::<Result<_, _>>()?,
             final_norm: norm("final.norm", a.placement.before())?,
-            pooler,
+            dense: layers.into_iter().map(dense).collect::<Result<_, _>>()?,
             head,
         })
     }
 
     pub(super) fn set_products(&mut self, products: Products) {
         let layers = self.layers.iter_mut().flat_map(Layer::linear);
-        layers.chain(&mut self.pooler).chain(&mut self.head).for_each(|linear| linear.set_products(products));
+        let dense = self.dense.iter_mut().map(|layer| &mut layer.linear);
+        layers.chain(dense).chain(&mut self.head).for_each(|linear| linear.set_products(products));
     }
 
     /// What the first layer takes, `[tokens, width]`, for token numbers `[tokens]` that follow `past` others.
     pub(super) fn embed(&self, ids: &Tensor, past: usize, watch: &mut Watch<'_>) -> Result<Tensor, TchError> {
-        let mut x = self.tokens.f_index_select(0, ids)?;
+        let vocabulary = self.tokens.size().first().copied().unwrap_or(0);
+        let mut x = match self.pairs {
+            true => self.tokens.f_index_select(0, &ids.f_remainder(vocabulary)?)?,
+            false => self.tokens.f_index_select(0, ids)?,
+        };
         if let Some(scale) = self.scale {
             x = x.f_mul_scalar_(scale)?;
         }
@@ -72,7 +94,10 @@ impl Tensors {
             x = x.f_add_(&positions.f_narrow(0, first + past as i64, ids.size1()?)?)?;
         }
         if let Some(token_type) = &self.token_type {
-            x = x.f_add_(token_type)?;
+            x = match self.pairs {
+                true => x.f_add_(&token_type.f_index_select(0, &ids.f_floor_divide_scalar(vocabulary)?)?)?,
+                false => x.f_add_(token_type)?,
+            };
         }
         watch.see("embedding", &x)?;
         match &self.embedding_norm {
@@ -168,9 +193,9 @@ impl Loader<'_> {
         self.tensor(self.weights.get(name)?, &[-1])
     }
 
-    fn linear(&self, name: &str) -> Result<Linear, FloatError> {
-        let (weight, bias) = (self.matrix(&format!("{name}.weight"))?, self.vector(&format!("{name}.bias"))?);
-        Ok(Linear::new(weight, Some(bias)))
+    fn linear(&self, name: &str, bias: bool) -> Result<Linear, FloatError> {
+        let bias = bias.then(|| self.vector(&format!("{name}.bias"))).transpose()?;
+        Ok(Linear::new(self.matrix(&format!("{name}.weight"))?, bias))
     }
 
     fn norm(&self, name: &str) -> Result<RowNorm, FloatError> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tensorlink_graph::transformer::random::{self, Dimensions};
 use tensorlink_graph::transformer::{
-    Activation, Architecture, Family, Output, Pooling, Positions, Rotary, Scaling, Weights,
+    Activation, Architecture, Curve, Dense, Family, Output, Pooling, Positions, Rotary, Scaling, Weights,
 };
 use tensorlink_tensor::Device;
 use tensorlink_tensor::float::{FloatError, FloatModel, FloatOutput, Precision, Products, Seen};
@@ -24,6 +24,7 @@ fn rotary(width: u32, scaling: Scaling) -> Positions {
 fn architectures() -> Vec<Architecture> {
     let llama = random::llama(SIZE);
     let bert = random::bert(SIZE);
+    let dense = |outputs, bias, curve| Dense { outputs, bias, curve };
     let stretched = Scaling::Llama3 { factor: 8.0, low: 1.0, high: 4.0, original_context: 16 };
     let yarn = Scaling::Yarn { factor: 4.0, fast: 2.0, slow: 0.5, original_context: 64, amplitude: 1.14 };
     let qwen3 = Architecture {
@@ -47,6 +48,12 @@ fn architectures() -> Vec<Architecture> {
         Architecture { gated: false, activation: Activation::Relu, ..llama },
         bert.clone(),
         Architecture { output: Output::Classes(3), ..bert.clone() },
+        Architecture { dense: vec![dense(30, true, Curve::Tanh), dense(24, false, Curve::Sigmoid)], ..bert.clone() },
+        Architecture {
+            output: Output::Embedding(Pooling::RootMean),
+            dense: vec![dense(24, true, Curve::Gate(Activation::Silu))],
+            ..bert.clone()
+        },
         Architecture { output: Output::Embedding(Pooling::Last), ..bert.clone() },
         Architecture { output: Output::Embedding(Pooling::Max), ..bert.clone() },
         Architecture { output: Output::Embedding(Pooling::Last), ..random::llama(SIZE) },
@@ -197,4 +204,18 @@ fn wrong_calls_say_what_is_wrong() {
     assert!(matches!(encoder.cache(4).unwrap_err(), FloatError::NotADecoder));
     let half = FloatModel::new(&llama, &weights(&llama), device(), Precision::Bf16).unwrap();
     assert!(matches!(half.decode(1, &mut cache).unwrap_err(), FloatError::ForeignCache));
+}
+
+#[test]
+fn pairs_of_texts_are_numbered_beyond_the_vocabulary() {
+    let architecture = Architecture { output: Output::Classes(1), pairs: true, ..random::bert(SIZE) };
+    let weights = weights(&architecture);
+    let ids: Vec<u32> = (0..).zip(IDS).map(|(place, id)| if place < 5 { id } else { id + SIZE.vocabulary }).collect();
+    let due = Reference::new(&architecture, &weights).run(&ids);
+    let model = model(&architecture, Precision::F32);
+    let score = |ids: &[u32]| values(model.forward(ids, None));
+    assert!((f64::from(score(&ids)[0]) - due[0]).abs() < 1e-4);
+    assert_ne!(score(&ids), score(&IDS));
+    let beyond = model.forward(&[2 * SIZE.vocabulary], None).unwrap_err();
+    assert!(matches!(beyond, FloatError::Token { token: 122, vocabulary: 122 }), "{beyond}");
 }

@@ -24,7 +24,7 @@ fn every_family_computes_what_hugging_face_computes() {
         assert_eq!(case["config"].as_object(), Some(config), "{family}: run reference.py with this configuration");
         let architecture = describe(&folder.config_json(), None).unwrap().architecture;
         let bytes = folder.safetensors(Stored::Bf16);
-        let weights = import(&architecture, &[File { name: "model.safetensors", bytes: &bytes }], None).unwrap();
+        let weights = import(&architecture, &[File::new("model.safetensors", &bytes)], None).unwrap();
         let model = FloatModel::new(&architecture, &weights, device(), Precision::F32).unwrap();
         let actual = model.forward(&tokens, None).unwrap().values().unwrap();
         let rows: Vec<Vec<f64>> = serde_json::from_value(case["output"].clone()).unwrap();

@@ -29,7 +29,7 @@ fn embeddings_of_sentences_are_those_of_the_model() {
     let pooling = read(&folder.join("1_Pooling/config.json"));
     let bytes = read(&folder.join("model.safetensors"));
     let architecture = describe(&config, Some(&pooling)).unwrap().architecture;
-    let file = File { name: "model.safetensors", bytes: &bytes };
+    let file = File::new("model.safetensors", &bytes);
     let weights = import(&architecture, &[file], None).unwrap();
     let cases: Vec<Case> = serde_json::from_slice(&read(&here.join("tests/it/minilm/reference.json"))).unwrap();
     assert_eq!(cases.len(), 3);

@@ -3,7 +3,8 @@
 use tensorlink_graph::Reference;
 use tensorlink_graph::transformer::random::{self, Dimensions};
 use tensorlink_graph::transformer::{
-    Architecture, Family, Output, Pooling, Positions, Quantized, Rotary, Scaling, Setting, StageRunner, Weights, tokens,
+    Activation, Architecture, Curve, Dense, Family, Output, Pooling, Positions, Quantized, Rotary, Scaling, Setting,
+    StageRunner, Weights, tokens,
 };
 use tensorlink_num::Tensor;
 use tensorlink_tensor::calibrate;
@@ -15,7 +16,8 @@ use crate::device::{device, engine, engines};
 const SIZE: Dimensions =
     Dimensions { vocabulary: 200, width: 96, layers: 3, heads: 4, kv_heads: 2, hidden: 160, context: 32 };
 
-fn architectures() -> [Architecture; 12] {
+fn architectures() -> [Architecture; 18] {
+    let dense = |outputs, bias, curve| Dense { outputs, bias, curve };
     let pooled = |pooling| Architecture { output: Output::Embedding(pooling), ..random::bert(SIZE) };
     let scaling = Scaling::Yarn { factor: 4.0, fast: 4.0, slow: 0.5, original_context: 32, amplitude: 1.14 };
     let yarn = Positions::Rotary(Rotary { theta: 10_000.0, width: SIZE.width / SIZE.heads, scaling });
@@ -39,6 +41,15 @@ fn architectures() -> [Architecture; 12] {
         pooled(Pooling::WeightedMean),
         Architecture { output: Output::Embedding(Pooling::WeightedMean), ..random::gpt2(SIZE) },
         Architecture { output: Output::Embedding(Pooling::Last), ..random::llama(SIZE) },
+        Architecture { dense: vec![dense(80, true, Curve::Tanh)], ..pooled(Pooling::First) },
+        Architecture {
+            dense: vec![dense(120, true, Curve::Sigmoid), dense(64, true, Curve::Identity)],
+            ..pooled(Pooling::Mean)
+        },
+        Architecture { dense: vec![dense(64, true, Curve::Gate(Activation::Gelu))], ..pooled(Pooling::RootMean) },
+        Architecture { dense: vec![dense(64, true, Curve::Gate(Activation::Relu))], ..pooled(Pooling::WeightedMean) },
+        Architecture { output: Output::Classes(5), ..random::bert(SIZE) },
+        Architecture { output: Output::Classes(5), pairs: true, ..random::bert(SIZE) },
     ]
 }
 
@@ -68,12 +79,15 @@ fn integers_give_what_floats_give() {
         let (plan, constants) = model.stage(0..architecture.layers, |_| TensorRoot::default()).unwrap();
         let runner = StageRunner::new(engine(), plan, &constants).unwrap();
         let row = match architecture.output {
-            Output::Embedding(_) => SIZE.width,
+            Output::Embedding(_) => architecture.vector_width(),
             Output::Logits { .. } => SIZE.vocabulary,
             Output::Classes(classes) => classes,
         } as usize;
         let (mut worst, mut mean, mut rows) = (1.0f64, 0.0, 0.0);
-        for text in texts(2) {
+        for mut text in texts(2) {
+            if architecture.pairs {
+                text.iter_mut().skip(4).for_each(|id| *id += SIZE.vocabulary);
+            }
             let due = float.forward(&text, None).unwrap().values().unwrap();
             let due: Vec<f64> = due.into_iter().map(f64::from).collect();
             let got = runner.run(&tokens(&text).unwrap()).unwrap().to_f64();

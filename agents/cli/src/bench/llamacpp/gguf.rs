@@ -148,7 +148,7 @@ mod tests {
         let architecture = random::llama(SIZE);
         let weights = random::weights(&architecture, 1).unwrap();
         let file = file(&architecture, &weights).unwrap().bytes();
-        let files = [import::File { name: "model.gguf", bytes: &file }];
+        let files = [import::File::new("model.gguf", &file)];
         let read = Checkpoint::open(&architecture, &files, None).unwrap().weights().unwrap();
         for (name, matrix) in weights.iter() {
             let other = read.get(name).unwrap();

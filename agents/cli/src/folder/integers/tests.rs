@@ -6,7 +6,7 @@ use tensorlink_graph::transformer::{Family, Setting};
 use tensorlink_tensor::{Device, TorchEngine};
 use tensorlink_user::serving::PreparedServing;
 
-use super::super::tests::written;
+use super::super::tests::{dense, written};
 use super::*;
 use crate::quantized::{Measured, Quantising, beside, distance, encode, exact, measured, prepare};
 
@@ -14,7 +14,10 @@ const TEXTS: &str = "the cat sat on the mat\na dog ran\nthe dog sat on a cat\n";
 
 /// A folder, its model in integers, and the folder of these: `out` in the second.
 fn quantised(family: Family) -> (TempDir, Quantized, TempDir) {
-    let floats = written(&Folder::new(family));
+    quantised_of(written(&Folder::new(family)))
+}
+
+fn quantised_of(floats: TempDir) -> (TempDir, Quantized, TempDir) {
     fs::write(floats.path().join("generation_config.json"), "{\"eos_token_id\": 2}").unwrap();
     fs::create_dir(floats.path().join("assets")).unwrap();
     let folder = ModelFolder::open(floats.path()).unwrap();
@@ -32,8 +35,11 @@ fn read(folder: &Path) -> Result<Quantized, FolderError> {
 
 #[test]
 fn what_is_read_is_what_was_quantised() {
-    for family in FAMILIES {
-        let (floats, exact, parent) = quantised(family);
+    let with_dense = (Family::Bert, dense());
+    for (family, floats) in
+        FAMILIES.map(|family| (family, written(&Folder::new(family)))).into_iter().chain([with_dense])
+    {
+        let (floats, exact, parent) = quantised_of(floats);
         let out = parent.path().join("out");
         let folder = ModelFolder::open(&out).unwrap();
         let integers = folder.integers().unwrap();
@@ -120,9 +126,9 @@ fn other_versions_are_told_to_quantise_again() {
     let (_floats, _, parent) = quantised(Family::Bert);
     let path = parent.path().join("out").join(MANIFEST);
     let text = fs::read_to_string(&path).unwrap();
-    fs::write(&path, text.replace("\"version\": 3", "\"version\": 2")).unwrap();
+    fs::write(&path, text.replace("\"version\": 4", "\"version\": 3")).unwrap();
     let error = read(&parent.path().join("out")).unwrap_err().to_string();
-    assert!(error.contains("version 2, this program reads 3") && error.contains("quantise"), "{error}");
+    assert!(error.contains("version 3, this program reads 4") && error.contains("quantise"), "{error}");
 }
 
 /// Calibrated on a file.

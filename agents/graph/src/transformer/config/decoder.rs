@@ -47,6 +47,8 @@ pub(super) fn gpt2(fields: &Fields) -> Result<Architecture, ConfigError> {
         query_key_norm: false,
         causal: true,
         output: Output::Logits { tied: fields.flag("tie_word_embeddings")?.unwrap_or(true) },
+        dense: Vec::new(),
+        pairs: false,
     })
 }
 
@@ -96,6 +98,8 @@ pub(super) fn llama(fields: &Fields, family: Family) -> Result<(Architecture, Op
         query_key_norm: family == Family::Qwen3,
         causal: true,
         output: Output::Logits { tied: fields.flag("tie_word_embeddings")?.unwrap_or(false) },
+        dense: Vec::new(),
+        pairs: false,
     };
     Ok((architecture, window(fields, family)?))
 }

@@ -38,6 +38,8 @@ pub(super) fn read(fields: &Fields, family: Family, pooling: Option<&[u8]>) -> R
         Family::Roberta => fields.whole("pad_token_id", 0, vocabulary)?.unwrap_or(family.padding()).saturating_add(1),
         _ => 0,
     };
+    let classes = classes(fields)?.len();
+    let kinds = fields.whole("type_vocab_size", 0, MAX_VOCABULARY)?.unwrap_or(2);
     let (positions, context) = learned(fields, "max_position_embeddings", first)?;
     Ok(Architecture {
         family,
@@ -58,17 +60,20 @@ pub(super) fn read(fields: &Fields, family: Family, pooling: Option<&[u8]>) -> R
         local: None,
         embedding_scale: None,
         score_scale: None,
-        token_types: fields.whole("type_vocab_size", 0, MAX_VOCABULARY)?.unwrap_or(2) > 0,
+        token_types: kinds > 0,
         attention_bias: true,
         output_bias: true,
         mlp_bias: true,
         query_key_norm: false,
         causal: false,
-        output: match classes(fields)?.len() {
+        output: match classes {
             0 => Output::Embedding(pooling.map_or(Ok(Pooling::Mean), read_pooling)?),
             // SAFETY of the cast: at most 4096.
             classes => Output::Classes(classes as u32),
         },
+        dense: Vec::new(),
+        // A score is that of a pair of texts.
+        pairs: classes == 1 && kinds > 1,
     })
 }
 
@@ -79,14 +84,11 @@ pub(super) fn classes(fields: &Fields) -> Result<Vec<String>, ConfigError> {
         return Ok(Vec::new());
     }
     let Some(names) = fields.object("id2label")? else { return Ok(["LABEL_0", "LABEL_1"].map(String::from).into()) };
-    if names.count() == 1 {
-        return Err(ConfigError::Reranker);
-    }
-    if !(2..=MAX_CLASSES).contains(&names.count()) {
+    if !(1..=MAX_CLASSES).contains(&names.count()) {
         return Err(ConfigError::OutOfRange {
             field: fields.name("id2label"),
             value: format!("a table of {}", names.count()),
-            allowed: format!("2 to {MAX_CLASSES} classes"),
+            allowed: format!("1 to {MAX_CLASSES} classes"),
         });
     }
     let name = |number: usize| {
@@ -106,10 +108,8 @@ pub(super) fn read_pooling(json: &[u8]) -> Result<Pooling, ConfigError> {
         }
     }
     match asked.as_slice() {
-        // The same vector once it has the length of 1.
-        ["mean" | "pooling_mode_mean_tokens" | "mean_sqrt_len_tokens" | "pooling_mode_mean_sqrt_len_tokens"] => {
-            Ok(Pooling::Mean)
-        }
+        ["mean" | "pooling_mode_mean_tokens"] => Ok(Pooling::Mean),
+        ["mean_sqrt_len_tokens" | "pooling_mode_mean_sqrt_len_tokens"] => Ok(Pooling::RootMean),
         ["max" | "pooling_mode_max_tokens"] => Ok(Pooling::Max),
         ["lasttoken" | "pooling_mode_lasttoken"] => Ok(Pooling::Last),
         ["cls" | "pooling_mode_cls_token"] => Ok(Pooling::First),

@@ -128,12 +128,14 @@ pub enum ConfigError {
         "config.json: the weights are quantised already (quantization_config); take the model's original f32, f16 or bf16 weights"
     )]
     Quantised,
-    /// A class of one label: a score.
-    #[error(
-        "config.json has one label, as rerankers have: scores of pairs of texts are not computed; take a model that makes \
-         vectors of texts, and compare these"
-    )]
-    Reranker,
+    /// A dense layer after pooling that does not fit, or that is not computed.
+    #[error("{file}: {reason}")]
+    Dense {
+        /// Its configuration.
+        file: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// A pooling that is not computed.
     #[error(
         "1_Pooling/config.json asks for {0}; supported are the mean, the weighted mean, the largest, the first and \

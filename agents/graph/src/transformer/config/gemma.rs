@@ -70,6 +70,8 @@ pub(super) fn read(fields: &Fields) -> Result<Architecture, ConfigError> {
         query_key_norm: true,
         causal: true,
         output: Output::Logits { tied: fields.flag("tie_word_embeddings")?.unwrap_or(true) },
+        dense: Vec::new(),
+        pairs: false,
     })
 }
 

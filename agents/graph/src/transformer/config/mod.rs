@@ -4,10 +4,12 @@
 //! |---|---|
 //! | here | which family a file describes; what it says about tokens and context |
 //! | `encoder`, `decoder`, `gemma` | the fields of BERT and RoBERTa; of GPT-2 and of Llama and its kin; of Gemma 3 |
+//! | `dense` | dense layers of sentence-transformers |
 //! | `fields` | fields of a JSON object by name, type and bounds |
 //! | `error` | why a configuration is refused |
 
 mod decoder;
+mod dense;
 mod encoder;
 mod error;
 mod fields;

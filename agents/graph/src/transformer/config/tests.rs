@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 mod gemma;
 
-use super::super::architecture::{Norm, Output, Placement, Pooling, Rotary, Scaling};
+use super::super::architecture::{Curve, Dense, Norm, Output, Placement, Pooling, Rotary, Scaling};
 use super::super::fixture::{FAMILIES, Folder};
 use super::*;
 
@@ -195,7 +195,7 @@ fn pooling_is_that_of_the_folder() {
     assert_eq!(pooled(json!({ "pooling_mode": "cls" })), Ok(Output::Embedding(Pooling::First)));
     assert_eq!(flags(false, false, true), Ok(Output::Embedding(Pooling::Max)));
     for (name, pooling) in [
-        ("pooling_mode_mean_sqrt_len_tokens", Pooling::Mean),
+        ("pooling_mode_mean_sqrt_len_tokens", Pooling::RootMean),
         ("pooling_mode_max_tokens", Pooling::Max),
         ("pooling_mode_lasttoken", Pooling::Last),
         ("pooling_mode_weightedmean_tokens", Pooling::WeightedMean),
@@ -336,7 +336,58 @@ fn classes_are_those_of_the_file() {
     assert_eq!((named.padding, edited(Family::Bert, json!({ "pad_token_id": null })).unwrap().padding), (1, 0));
     // A masked language model has names of classes as well, by default.
     assert_eq!(edited(Family::Bert, json!({ "id2label": { "0": "a", "1": "b" } })).unwrap().classes, [""; 0]);
-    assert_eq!(read(json!({ "0": "score" })), Err(ConfigError::Reranker));
+    assert_eq!((named.architecture.pairs, unnamed.architecture.pairs), (false, false));
+    let score = read(json!({ "0": "score" })).unwrap().architecture;
+    assert_eq!((score.output, score.pairs, score.token_numbers()), (Output::Classes(1), true, 2 * score.vocabulary));
+    // One vector for all texts, as RoBERTa has.
+    let one = json!({ "architectures": class, "id2label": { "0": "score" }, "type_vocab_size": 1 });
+    assert!(!edited(Family::Bert, one).unwrap().architecture.pairs);
     assert!(matches!(read(json!({})), Err(ConfigError::OutOfRange { .. })));
     assert!(matches!(read(json!({ "0": "a", "2": "b" })), Err(ConfigError::Missing { .. })));
+}
+
+#[test]
+fn dense_layers_follow_one_another() {
+    let read = |family, layers: &[Value]| {
+        let description = describe(&Folder::new(family).config_json(), None).unwrap();
+        let file = |number| format!("{number}_Dense/config.json");
+        let layers: Vec<_> = (2..).zip(layers).map(|(n, layer)| (file(n), layer.to_string().into_bytes())).collect();
+        description.with_dense(&layers).map(|description| description.architecture)
+    };
+    let class = |name: &str| format!("torch.nn.modules.activation.{name}");
+    let first = json!({ "in_features": 8, "out_features": 12, "bias": false, "activation_function": class("Tanh") });
+    let second = json!({ "in_features": 12, "out_features": 5, "activation_function": "torch.nn.modules.linear.Identity",
+        "module_input_name": "sentence_embedding", "module_output_name": null });
+    let both = read(Family::Bert, &[first.clone(), second.clone()]).unwrap();
+    assert_eq!(both.vector_width(), 5);
+    let [one, two] = both.dense.try_into().unwrap();
+    assert_eq!(one, Dense { outputs: 12, bias: false, curve: Curve::Tanh });
+    assert_eq!(two, Dense { outputs: 5, bias: true, curve: Curve::Identity });
+    for (name, curve) in [
+        ("Sigmoid", Curve::Sigmoid),
+        ("ReLU", Curve::Gate(Activation::Relu)),
+        ("GELU", Curve::Gate(Activation::Gelu)),
+        ("SiLU", Curve::Gate(Activation::Silu)),
+    ] {
+        let layer = json!({ "in_features": 8, "out_features": 8, "activation_function": class(name) });
+        assert_eq!(read(Family::Bert, &[layer]).unwrap().dense[0].curve, curve);
+    }
+    let with = |field: &str, value: Value| {
+        let mut layer = first.clone();
+        layer[field] = value;
+        layer
+    };
+    for (layers, part) in [
+        (vec![second], "2_Dense/config.json: in_features is 12, but what comes before gives 8"),
+        (vec![with("out_features", 0.into())], "out_features is 0, supported is 1 to 16384"),
+        (vec![with("activation_function", class("Softmax").into())], "activation_function is Softmax"),
+        (vec![with("module_input_name", "token_embeddings".into())], "module_input_name is token_embeddings"),
+        (vec![with("bias", "yes".into())], "it cannot be read"),
+        (vec![with("out_features", 8.into()); 9], "10_Dense/config.json: more than 8 dense layers"),
+    ] {
+        let error = read(Family::Bert, &layers).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    }
+    let error = read(Family::Llama, &[first]).unwrap_err().to_string();
+    assert!(error.contains("makes no vectors of texts"), "{error}");
 }

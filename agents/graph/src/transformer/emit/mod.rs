@@ -2,7 +2,8 @@
 //!
 //! | module | what lives there |
 //! |---|---|
-//! | `mod` | the emitter; embedding, blocks, output |
+//! | `mod` | the emitter; embedding, blocks, logits |
+//! | [`text`] | what is given of a whole text: its vector, its classes |
 //! | [`attention`] | attention |
 //! | [`projection`] | products with weights |
 //! | [`choice`] | the choice of the next token |
@@ -15,6 +16,7 @@ mod choice;
 mod cut;
 mod penalty;
 mod projection;
+mod text;
 mod window;
 
 use std::collections::BTreeMap;
@@ -27,7 +29,7 @@ use tensorlink_types::{Opcode, Operator, Source, TensorType};
 pub(super) use self::cut::{Core, Cut, TABLES, with_rows};
 pub(super) use self::penalty::FLAG_BITS;
 pub(super) use self::projection::{part_name, parts};
-use super::architecture::{Activation, Architecture, Norm, Placement, Pooling, Positions};
+use super::architecture::{Activation, Architecture, Norm, Placement, Positions};
 use super::inputs::Input;
 use super::plan::PlanError;
 use super::quantize::{SHARE_CELL, SHARE_FIRST};
@@ -41,16 +43,12 @@ pub(super) const STREAM_BITS: u8 = NORM_INPUT_BITS;
 const WORD_BITS: u8 = 16;
 /// Bits of a logit, which are searched one by one.
 const LOGIT_BITS: u8 = WORD_BITS;
-/// Exponent of the share of a gate that passes: below 1.
+/// Exponent of the share of a gate that passes, and of whatever else is below 1.
 const SHARE_EXPONENT: i16 = 22;
 /// Most bits of a Lookup's argument between two entries of its table (rule N-18).
 const MAX_TABLE_FRACTION: i64 = 16;
 /// Fraction bits of what tokens' vectors are multiplied by.
 const FACTOR_BITS: i16 = 24;
-/// Bits of tokens' vectors times their places.
-const WEIGHTED_BITS: u8 = 32;
-/// Exponent of an embedding: elements of a unit vector.
-const EMBEDDING_EXPONENT: i16 = 15;
 
 /// A tensor of the program being emitted.
 #[derive(Clone, PartialEq, Debug)]
@@ -156,10 +154,15 @@ impl<'a> Emitter<'a> {
         let dims = [self.tokens, a.width];
         let (table, scale) = (self.constant("embedding.tokens")?, self.constant("embedding.tokens.scale")?);
         let to = self.activation("embedding", STREAM_BITS, &dims)?;
+        let numbered = a.pairs.then(|| self.numbered(ids, &to)).transpose()?;
+        let (ids, text) = numbered.map_or_else(|| (ids.clone(), None), |(words, text)| (words, Some(text)));
         let mut x = match a.embedding_scale {
-            Some(factor) => self.scaled_rows((&table, &scale), ids, factor, to.clone())?,
-            None => self.gather("embedding.tokens", &table, &scale, ids, to.clone()),
+            Some(factor) => self.scaled_rows((&table, &scale), &ids, factor, to.clone())?,
+            None => self.gather("embedding.tokens", &table, &scale, &ids, to.clone()),
         };
+        if let Some(text) = text {
+            x = self.add("embedding.typed", &x, &text, to.clone());
+        }
         if matches!(a.positions, Positions::Learned { .. }) {
             let (table, scale) = (self.constant("embedding.positions")?, self.constant("embedding.positions.scale")?);
             let places = self.positions("embedding.places")?;
@@ -167,6 +170,20 @@ impl<'a> Emitter<'a> {
             x = self.add("embedding", &x, &at, to);
         }
         if a.placement == Placement::After { self.norm("embedding.norm", &x) } else { Ok(x) }
+    }
+
+    /// Of tokens numbered as pairs are: their numbers in the vocabulary, and the vectors of the texts that they are of.
+    fn numbered(&mut self, ids: &Value, to: &TensorType) -> Result<(Value, Value), PlanError> {
+        let ones = self.constant("embedding.pair.ones")?;
+        let mut looked_up = |name: &str| {
+            let table = self.constant(name)?;
+            let ty = self.ty(name, table.ty.bits(), 0, &[self.tokens, 1])?;
+            Ok::<_, PlanError>(self.gather(name, &table, &ones, ids, ty))
+        };
+        let (words, texts) = (looked_up("embedding.pair.words")?, looked_up("embedding.pair.texts")?);
+        let table = self.constant("embedding.type")?;
+        let text = self.gather("embedding.type", &table, &ones, &texts, to.clone());
+        Ok((words, text))
     }
 
     /// Rows of the embedding times a factor: so much finer before it that they have as many bits.
@@ -220,12 +237,13 @@ impl<'a> Emitter<'a> {
         let name = |part: &str| format!("layers.{layer}.mlp.{part}");
         let x = self.quantise(&name("input"), Input::Mlp, x)?;
         let up = self.projection(&name("up"), &x, a.mlp_bias, STREAM_BITS)?;
+        let (mlp, curve) = (format!("layers.{layer}.mlp"), (a.activation, "activation"));
         let inner = if a.gated {
             let gate = self.projection(&name("gate"), &x, a.mlp_bias, STREAM_BITS)?;
-            let activated = self.activated(layer, &gate)?;
+            let activated = self.activated(&mlp, curve, &gate)?;
             self.multiplied(&name("product"), &activated, &up)?
         } else {
-            self.activated(layer, &up)?
+            self.activated(&mlp, curve, &up)?
         };
         let inner = self.quantise(&name("inner"), Input::Inner, &inner)?;
         self.projection(&name("down"), &inner, a.mlp_bias, STREAM_BITS)
@@ -238,23 +256,33 @@ impl<'a> Emitter<'a> {
         Ok(self.push(site, Opcode::Mul, &[a, b], vec![shift], to))
     }
 
-    /// The nonlinearity: `x` times the share of it that passes, which a table gives. A table of the products would be
-    /// coarse wherever a few arguments are large.
-    fn activated(&mut self, layer: u32, x: &Value) -> Result<Value, PlanError> {
-        let name = |part: &str| format!("layers.{layer}.mlp.{part}");
-        if self.architecture.activation == Activation::Relu {
-            return Ok(self.push(&name("activated"), Opcode::Relu, &[x], vec![], x.ty.clone()));
+    /// A nonlinearity, by the name of what it makes: `x` times the share of it that passes, which a table gives. A
+    /// table of the products would be coarse wherever a few arguments are large.
+    fn activated(
+        &mut self,
+        name: &str,
+        (activation, table): (Activation, &str),
+        x: &Value,
+    ) -> Result<Value, PlanError> {
+        let activated = format!("{name}.activated");
+        if activation == Activation::Relu {
+            return Ok(self.push(&activated, Opcode::Relu, &[x], vec![], x.ty.clone()));
         }
-        let table = self.constant("activation")?;
-        let to = self.ty(&name("share"), STREAM_BITS, SHARE_EXPONENT, x.ty.dims())?;
+        let share = self.curve(&format!("{name}.share"), table, x)?;
+        self.multiplied(&activated, &share, x)
+    }
+
+    /// A function of magnitudes of at most 1, by its table.
+    fn curve(&mut self, name: &str, table: &str, x: &Value) -> Result<Value, PlanError> {
+        let table = self.constant(table)?;
+        let to = self.ty(name, STREAM_BITS, SHARE_EXPONENT, x.ty.dims())?;
         // Binary places of an argument within a cell: as many as the argument has, if the table's type allows.
         let finer = i64::from(x.ty.exponent()).saturating_sub(SHARE_CELL.into());
         let fraction = finer.clamp(1, MAX_TABLE_FRACTION);
         let low = SHARE_FIRST.wrapping_shl(u32::try_from(fraction).unwrap_or(0));
         let shift = i64::from(table.ty.exponent()).saturating_add(fraction).saturating_sub(SHARE_EXPONENT.into());
         let attributes = vec![finer.saturating_sub(fraction), low, fraction, shift];
-        let share = self.push(&name("share"), Opcode::Lookup, &[x, &table], attributes, to);
-        self.multiplied(&name("activated"), &share, x)
+        Ok(self.push(name, Opcode::Lookup, &[x, &table], attributes, to))
     }
 
     /// Logits of every token.
@@ -263,65 +291,6 @@ impl<'a> Emitter<'a> {
         let x = self.quantise("final.input", Input::Logits, &x)?;
         let weight = if tied { "embedding.tokens" } else { "head.weight" };
         self.product("logits", weight, &x, LOGIT_BITS)
-    }
-
-    /// One unit vector of the text.
-    pub(super) fn pooled(&mut self, x: &Value, pooling: Pooling) -> Result<Value, PlanError> {
-        let x = self.last_norm(x)?;
-        let width = self.architecture.width;
-        let one = self.ty("output", STREAM_BITS, x.ty.exponent(), &[1, width])?;
-        let vector = match pooling {
-            Pooling::First => {
-                let (ones, first) = (self.constant("output.ones")?, self.constant("output.first")?);
-                self.gather("output.first", &x, &ones, &first, one)
-            }
-            Pooling::Last => {
-                let (columns, last) = (self.columns(&x)?, self.constant("output.last")?);
-                self.push("output.picked", Opcode::RowPick, &[&columns, &last], vec![], one)
-            }
-            Pooling::Max => {
-                let columns = self.columns(&x)?;
-                self.push("output.max", Opcode::RowMax, &[&columns], vec![0], one)
-            }
-            Pooling::WeightedMean => self.weighted(&x)?,
-            Pooling::Mean => {
-                let columns = self.columns(&x)?;
-                // The sum over the least power of two that is not less than the count: the length is normalised away.
-                let shift = i16::try_from(self.tokens.next_power_of_two().trailing_zeros()).unwrap_or(i16::MAX);
-                let to = self.ty("output", STREAM_BITS, x.ty.exponent().saturating_sub(shift), &[1, width])?;
-                self.push("output.sum", Opcode::RowSum, &[&columns], vec![shift.into()], to)
-            }
-        };
-        let (gain, bias) = (self.constant("output.gain")?, self.constant("output.bias")?);
-        let to = self.ty("output", WORD_BITS, EMBEDDING_EXPONENT, &[1, width])?;
-        let accumulator = norm_exponent(vector.ty.bits()) + exponents(&[&gain]);
-        let (bias_shift, shift) = (accumulator - exponents(&[&bias]), accumulator - i64::from(EMBEDDING_EXPONENT));
-        let attributes = vec![0, 1, bias_shift, shift];
-        Ok(self.push("output", Opcode::Norm, &[&vector, &gain, &bias], attributes, to))
-    }
-
-    /// The tokens' vectors, each times its place from 1 on, added up, over the least power of two that is not less than
-    /// the sum of the places: `[1, width]`. The length is normalised away.
-    fn weighted(&mut self, x: &Value) -> Result<Value, PlanError> {
-        let (weights, places) = (self.constant("output.weights")?, self.constant("output.places")?);
-        let log = |count: u64| i16::try_from(count.next_power_of_two().trailing_zeros()).unwrap_or(i16::MAX);
-        let (tokens, exponent) = (u64::from(self.tokens), x.ty.exponent());
-        let all = log(tokens.saturating_mul(tokens.saturating_add(1)).wrapping_div(2));
-        // As fine as the wider type allows.
-        let coarser =
-            log(tokens.saturating_add(1)).saturating_sub(WEIGHTED_BITS.saturating_sub(STREAM_BITS).into()).max(0);
-        let to = self.ty("output", WEIGHTED_BITS, exponent.saturating_sub(coarser), x.ty.dims())?;
-        let rows = self.gather("output.weighted", x, &weights, &places, to);
-        let columns = self.columns(&rows)?;
-        let to = self.ty("output", STREAM_BITS, exponent.saturating_sub(all), &[1, self.architecture.width])?;
-        let shift = i64::from(all.saturating_sub(coarser));
-        Ok(self.push("output.sum", Opcode::RowSum, &[&columns], vec![shift], to))
-    }
-
-    /// Rows that are the columns of the tokens' vectors.
-    fn columns(&mut self, x: &Value) -> Result<Value, PlanError> {
-        let turned = self.ty("output", x.ty.bits(), x.ty.exponent(), &[self.architecture.width, self.tokens])?;
-        Ok(self.push("output.transposed", Opcode::Transpose, &[x], vec![], turned))
     }
 
     fn last_norm(&mut self, x: &Value) -> Result<Value, PlanError> {

@@ -72,7 +72,7 @@ impl Emitter<'_> {
         let parts = parts(inputs, MAX_REDUCTION);
         let scale = self.constant(&format!("{weight}.scale"))?;
         let outputs = u32::try_from(scale.ty.elements()).unwrap_or(u32::MAX);
-        let dims = [self.tokens, outputs];
+        let dims = [u32::try_from(x.mantissas.ty.rows()).unwrap_or(u32::MAX), outputs];
         let to = self.activation(site, bits, &dims)?;
         if parts.len() < 2 {
             return self.part(site, weight, (x, &scale), 0, to);

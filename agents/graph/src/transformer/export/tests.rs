@@ -15,7 +15,7 @@ fn tensors(file: &[u8]) -> BTreeMap<String, (Vec<usize>, Vec<u8>)> {
 }
 
 fn read(architecture: &Architecture, file: &[u8]) -> Weights {
-    import(architecture, &[File { name: "model.safetensors", bytes: file }], None).unwrap()
+    import(architecture, &[File::new("model.safetensors", file)], None).unwrap()
 }
 
 #[test]

@@ -24,6 +24,7 @@ use serde::Deserialize;
 use self::locate::{Convention, Found, Located, Tensor, locate};
 use super::architecture::{Architecture, Output};
 use super::gguf::{self, Gguf};
+use super::names::DENSE;
 use super::parameters::Weights;
 
 pub use error::ImportError;
@@ -42,6 +43,15 @@ pub struct File<'a> {
     pub name: &'a str,
     /// All its bytes.
     pub bytes: &'a [u8],
+    /// Of the dense layers after pooling, the one whose weights it holds and nothing else.
+    pub dense: Option<u32>,
+}
+
+impl<'a> File<'a> {
+    /// One of the files of the model itself.
+    pub const fn new(name: &'a str, bytes: &'a [u8]) -> Self {
+        Self { name, bytes, dense: None }
+    }
 }
 
 /// Reads all weights of an architecture; `index` is the content of [`INDEX`], if the folder has one.
@@ -171,16 +181,17 @@ impl<'a> Checkpoint<'a> {
 
 /// All tensors by name, and whose names they are: a GGUF file is a model for itself.
 fn read_headers<'a>(files: &[File<'a>]) -> Result<(Convention, BTreeMap<String, Tensor<'a>>), ImportError> {
-    if let [File { name, bytes }] = files
+    if let [File { name, bytes, .. }] = files
         && gguf::begins(bytes)
     {
         return Ok((Convention::Gguf, read_gguf(name, bytes)?));
     }
     let mut tensors: BTreeMap<String, Tensor<'a>> = BTreeMap::new();
-    for File { name: file, bytes } in files {
+    for File { name: file, bytes, dense } in files {
         let parsed = SafeTensors::deserialize(bytes)
             .map_err(|error| ImportError::Syntax { file: (*file).into(), message: error.to_string() })?;
         for (name, view) in parsed.tensors() {
+            let name = dense.map_or(name.clone(), |number| format!("{DENSE}{number}.{name}"));
             let (shape, dtype) = (view.shape().to_vec(), view.dtype().into());
             let tensor = Tensor { file, name: name.clone(), shape, dtype, data: view.data() };
             if let Some(other) = tensors.insert(name.clone(), tensor) {

@@ -11,11 +11,11 @@ fn architecture(folder: &Folder) -> Architecture {
 
 fn import_one(folder: &Folder, stored: Stored) -> Result<Weights, ImportError> {
     let bytes = folder.safetensors(stored);
-    import(&architecture(folder), &[File { name: "model.safetensors", bytes: &bytes }], None)
+    import(&architecture(folder), &[File::new("model.safetensors", &bytes)], None)
 }
 
 fn import_bytes(bytes: &[u8]) -> Result<Weights, ImportError> {
-    import(&architecture(&Folder::new(Family::Llama)), &[File { name: "model.safetensors", bytes }], None)
+    import(&architecture(&Folder::new(Family::Llama)), &[File::new("model.safetensors", bytes)], None)
 }
 
 /// A folder with one tensor changed.
@@ -135,7 +135,7 @@ fn rows_beyond_the_context_are_dropped() {
 fn shards_are_read_through_their_index() {
     let folder = Folder::new(Family::Llama);
     let (index, shards) = folder.sharded(3, Stored::Bf16);
-    let files: Vec<File<'_>> = shards.iter().map(|(name, bytes)| File { name, bytes }).collect();
+    let files: Vec<File<'_>> = shards.iter().map(|(name, bytes)| File::new(name, bytes)).collect();
     let architecture = architecture(&folder);
     let whole = import_one(&folder, Stored::Bf16).unwrap();
     assert_eq!(import(&architecture, &files, Some(&index)).unwrap(), whole);
@@ -143,7 +143,7 @@ fn shards_are_read_through_their_index() {
 
     let missing = import(&architecture, &files[..2], Some(&index)).unwrap_err();
     assert!(matches!(&missing, ImportError::IndexFile { file, .. } if file == files[2].name), "{missing}");
-    let swapped = [files[0], File { name: files[1].name, bytes: files[2].bytes }, files[2]];
+    let swapped = [files[0], File::new(files[1].name, files[2].bytes), files[2]];
     assert!(matches!(import(&architecture, &swapped, Some(&index)), Err(ImportError::Twice { .. })));
     let swapped = [files[0], File { name: files[1].name, ..files[2] }, File { name: files[2].name, ..files[1] }];
     let moved = import(&architecture, &swapped, Some(&index)).unwrap_err();
@@ -343,7 +343,7 @@ fn all_that_is_wrong_is_told_at_once() {
     folder.tensor("transformer.ln_f.bias").unwrap().values[2] = f32::NAN;
     folder.tensor("transformer.wpe.weight").unwrap().values[5] = f32::INFINITY;
     let bytes = folder.safetensors(Stored::F32);
-    let files = [File { name: "model.safetensors", bytes: &bytes }];
+    let files = [File::new("model.safetensors", &bytes)];
     let (checkpoint, problems) = Checkpoint::examine(&architecture(&folder), &files, None).unwrap();
     let named: Vec<String> = problems.iter().map(ToString::to_string).collect();
     assert_eq!(named.len(), 3, "{named:?}");
@@ -359,6 +359,6 @@ fn all_that_is_wrong_is_told_at_once() {
         "{faults:?}"
     );
     let whole = Folder::new(Family::Gpt2).safetensors(Stored::F32);
-    let files = [File { name: "model.safetensors", bytes: &whole }];
+    let files = [File::new("model.safetensors", &whole)];
     assert_eq!(Checkpoint::open(&architecture(&folder), &files, None).unwrap().faults(), []);
 }

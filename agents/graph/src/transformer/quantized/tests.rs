@@ -80,7 +80,7 @@ fn bias(weight: &Given, projections: &[&str]) -> Option<Given> {
 fn quantized(folder: &Folder, pooling: Option<&[u8]>) -> Quantized {
     let architecture = describe(&folder.config_json(), pooling).unwrap().architecture;
     let bytes = folder.safetensors(Stored::F32);
-    let files = [File { name: "model.safetensors", bytes: &bytes }];
+    let files = [File::new("model.safetensors", &bytes)];
     let weights = Checkpoint::open(&architecture, &files, None).unwrap().weights().unwrap();
     let mut seen = Magnitudes::default();
     loop {

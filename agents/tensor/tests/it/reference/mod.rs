@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::f64::consts::{FRAC_2_SQRT_PI, SQRT_2, TAU};
 
 use tensorlink_graph::transformer::{
-    Activation, Architecture, Norm, Output, Placement, Pooling, Positions, Rotary, Scaling, Weights,
+    Activation, Architecture, Curve, Norm, Output, Placement, Pooling, Positions, Rotary, Scaling, Weights,
 };
 
 type Rows = Vec<Vec<f64>>;
@@ -23,7 +23,8 @@ impl<'a> Reference<'a> {
 
     /// Embedding, the logits of all tokens, or those of the text's classes.
     pub(crate) fn run(&mut self, ids: &[u32]) -> Vec<f64> {
-        let mut x: Rows = ids.iter().map(|id| self.row("embedding.tokens", *id as usize)).collect();
+        let words = self.a.vocabulary as usize;
+        let mut x: Rows = ids.iter().map(|id| self.row("embedding.tokens", *id as usize % words)).collect();
         let scale = self.a.embedding_scale.unwrap_or(1.0);
         for (t, x) in x.iter_mut().enumerate() {
             x.iter_mut().for_each(|x| *x *= scale);
@@ -31,7 +32,7 @@ impl<'a> Reference<'a> {
                 add(x, &self.row("embedding.positions", first as usize + t));
             }
             if self.a.token_types {
-                add(x, &self.row("embedding.type", 0));
+                add(x, &self.row("embedding.type", ids[t] as usize / words));
             }
         }
         self.see("embedding", &x);
@@ -64,23 +65,15 @@ impl<'a> Reference<'a> {
                 logits.concat()
             }
             Output::Classes(_) => {
-                x.truncate(1);
-                for name in ["pooler", "head"] {
-                    x = self.multiply(&format!("{name}.weight"), &x);
-                    add(&mut x[0], &self.row(&format!("{name}.bias"), 0));
-                    if name == "pooler" {
-                        x[0].iter_mut().for_each(|x| *x = x.tanh());
-                    }
-                }
-                self.see("logits", &x);
-                x.concat()
+                let pooled = self.dense("pooler", x[0].clone(), true, Curve::Tanh);
+                self.dense("head", pooled, true, Curve::Identity)
             }
             Output::Embedding(pooling) => {
                 let mut sum = vec![0.0; x[0].len()];
                 match pooling {
                     Pooling::First => sum.clone_from(&x[0]),
                     Pooling::Last => sum.clone_from(&x[x.len() - 1]),
-                    Pooling::Mean => x.iter().for_each(|x| add(&mut sum, x)),
+                    Pooling::Mean | Pooling::RootMean => x.iter().for_each(|x| add(&mut sum, x)),
                     Pooling::WeightedMean => {
                         for (place, x) in x.iter().enumerate() {
                             sum.iter_mut().zip(x).for_each(|(sum, x)| *sum += (place + 1) as f64 * x);
@@ -91,8 +84,40 @@ impl<'a> Reference<'a> {
                         sum = (0..sum.len()).map(largest).collect();
                     }
                 }
+                let tokens = x.len() as f64;
+                let times = match pooling {
+                    Pooling::Mean => tokens,
+                    Pooling::RootMean => tokens.sqrt(),
+                    Pooling::WeightedMean => tokens * (tokens + 1.0) / 2.0,
+                    Pooling::First | Pooling::Last | Pooling::Max => 1.0,
+                };
+                sum.iter_mut().for_each(|x| *x /= times);
+                for (number, layer) in self.a.dense.iter().enumerate() {
+                    sum = self.dense(&format!("dense.{number}"), sum, layer.bias, layer.curve);
+                }
                 let length = sum.iter().map(|x| x * x).sum::<f64>().sqrt();
                 sum.iter().map(|x| x / length).collect()
+            }
+        }
+    }
+
+    fn dense(&mut self, name: &str, x: Vec<f64>, bias: bool, curve: Curve) -> Vec<f64> {
+        self.see(&format!("{name}.input"), &vec![x.clone()]);
+        let mut y = self.multiply(&format!("{name}.weight"), &vec![x]);
+        if bias {
+            self.see(&format!("{name}.unbiased"), &y);
+            add(&mut y[0], &self.row(&format!("{name}.bias"), 0));
+        }
+        self.see(name, &y);
+        let y = y[0].iter();
+        match curve {
+            Curve::Identity => y.copied().collect(),
+            Curve::Tanh => y.map(|x| x.tanh()).collect(),
+            Curve::Sigmoid => y.map(|x| 1.0 / (1.0 + (-x).exp())).collect(),
+            Curve::Gate(activation) => {
+                let y = vec![y.map(|x| activated(activation, *x)).collect()];
+                self.see(&format!("{name}.activated"), &y);
+                y.concat()
             }
         }
     }

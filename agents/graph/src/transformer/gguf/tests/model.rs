@@ -18,7 +18,7 @@ pub(super) fn described(file: &File) -> Result<Description, GgufError> {
 
 fn read(file: &File) -> Result<Weights, ImportError> {
     let (description, bytes) = (described(file).unwrap(), file.bytes());
-    import(&description.architecture, &[import::File { name: "x.gguf", bytes: &bytes }], None)
+    import(&description.architecture, &[import::File::new("x.gguf", &bytes)], None)
 }
 
 pub(super) fn of(family: Family) -> File {
@@ -38,14 +38,14 @@ fn a_file_is_the_model_of_its_folder() {
         let folder = Folder::new(family);
         let theirs = describe(&folder.config_json(), None).unwrap();
         let safetensors = folder.safetensors(Stored::F32);
-        let files = [import::File { name: "model.safetensors", bytes: &safetensors }];
+        let files = [import::File::new("model.safetensors", &safetensors)];
         let weights = import(&theirs.architecture, &files, None).unwrap();
         let file = File::of(&folder);
         let ours = described(&file).unwrap();
         assert_eq!(ours, Description { beginning: ours.beginning, padding: ours.padding, ..theirs }, "{family:?}");
         assert!(read(&file).unwrap() == weights, "{family:?}");
         let bytes = file.bytes();
-        let files = [import::File { name: "x.gguf", bytes: &bytes }];
+        let files = [import::File::new("x.gguf", &bytes)];
         let checkpoint = Checkpoint::open(&ours.architecture, &files, None).unwrap();
         assert_eq!(checkpoint.faults(), []);
         let idle = checkpoint.idle().to_vec();
@@ -67,7 +67,7 @@ fn biases_of_queries_and_keys_lie_as_their_rows() {
     }
     let architecture = describe(&folder.config_json(), None).unwrap().architecture;
     let safetensors = folder.safetensors(Stored::F32);
-    let files = [import::File { name: "model.safetensors", bytes: &safetensors }];
+    let files = [import::File::new("model.safetensors", &safetensors)];
     let file = File::of(&folder);
     assert_eq!(described(&file).unwrap().architecture, architecture);
     assert!(read(&file).unwrap() == import(&architecture, &files, None).unwrap());
@@ -81,7 +81,7 @@ fn a_tensor_that_is_missing_or_unknown_is_named() {
         file.tensors[gone].name = "blk.1.ffn_gate_inp.weight".into();
         let bytes = file.bytes();
         let architecture = described(&file).unwrap().architecture;
-        let files = [import::File { name: "x.gguf", bytes: &bytes }];
+        let files = [import::File::new("x.gguf", &bytes)];
         let (_, problems) = Checkpoint::examine(&architecture, &files, None).unwrap();
         let [ImportError::Missing { tensor: missing, .. }, ImportError::Unknown { tensor: unknown, .. }] =
             problems.as_slice()
@@ -98,7 +98,7 @@ fn a_tensor_that_is_missing_or_unknown_is_named() {
     assert!(matches!(read(&file), Err(ImportError::NotFinite { element: 0, .. })));
     let bytes = b"GGUF\x01\0\0\0";
     let architecture = described(&of(Family::Llama)).unwrap().architecture;
-    let error = import(&architecture, &[import::File { name: "x.gguf", bytes }], None).unwrap_err();
+    let error = import(&architecture, &[import::File::new("x.gguf", bytes)], None).unwrap_err();
     assert!(matches!(&error, ImportError::Gguf { file, source: GgufError::Version(1) } if file == "x.gguf"));
 }
 
@@ -128,7 +128,7 @@ fn weights_in_blocks_are_read() {
     assert!(read(&file).unwrap() == floats, "all values are those that the blocks can hold");
     let bytes = file.bytes();
     let architecture = described(&file).unwrap().architecture;
-    let files = [import::File { name: "x.gguf", bytes: &bytes }];
+    let files = [import::File::new("x.gguf", &bytes)];
     assert!(Checkpoint::open(&architecture, &files, None).unwrap().dtypes().into_iter().eq(["F32", "Q4_0"]));
 }
 
