@@ -75,6 +75,20 @@ class Folders(unittest.TestCase):
         self.assertGreater(largest, 0.1)
         self.assertLess(numpy.abs(logits - expected).max(), TOLERANCE * largest)
 
+    def test_reranker(self) -> None:
+        """Pairs of texts: read, cut and scored as by the official tokenizer and model."""
+        folder = FOLDERS / "reranker"
+        due = json.loads((folder / "due.json").read_text())
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+        loaded = transformers.FlaxBertForSequenceClassification.from_pretrained(folder)
+        self.assertGreater(numpy.ptp(due["scores"]), 0.1)
+        for pair, ids, types, score in zip(due["pairs"], due["ids"], due["types"], due["scores"], strict=True):
+            # In lists, as cross encoders ask: an empty text by itself would count as none.
+            read = tokenizer(*([text] for text in pair), truncation=True, return_tensors="np")
+            self.assertEqual(read["input_ids"][0].tolist(), ids)
+            self.assertEqual(read["token_type_ids"][0].tolist(), types)
+            self.assertLess(abs(loaded(**read).logits[0, 0] - score), TOLERANCE * max(1, abs(score)))
+
     def test_llama(self) -> None:
         self.check("llama", transformers.FlaxLlamaForCausalLM)
 

@@ -153,7 +153,7 @@ impl ServingShard {
         let Architecture { layers, causal, output, .. } = *self.plan.architecture();
         let last = self.plan.layers().end == layers;
         match output {
-            Output::Embedding(_) if last => Gives::One,
+            Output::Embedding(_) | Output::Classes(_) if last => Gives::One,
             _ if causal => Gives::Rows,
             _ => Gives::RowsOfTheWhole,
         }

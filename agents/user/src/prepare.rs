@@ -180,8 +180,12 @@ impl Draft {
         let own = &description.architecture;
         // Its texts come alone, and none is made a vector of.
         let architecture = Architecture { output, dense: Vec::new(), pairs: false, ..own.clone() };
-        let weights = random::completed(&architecture, weights.into_matrices(), model.seed());
-        let weights = weights.map_err(LanguageError::from)?;
+        let mut matrices = weights.into_matrices();
+        if description.architecture.output != output {
+            // Those of other classes.
+            matrices.retain(|name, _| !name.starts_with("head."));
+        }
+        let weights = random::completed(&architecture, matrices, model.seed()).map_err(LanguageError::from)?;
         let ids = TokenTexts { ids, vocabulary: architecture.vocabulary, padding: description.padding };
         let base = Base { folder: folder.to_owned(), lora: None };
         Self::classifier(model, (architecture, &weights), (texts, &ids), Some(base))

@@ -14,18 +14,35 @@ use tensorlink_proof::commit::tensor_root;
 
 use crate::device;
 use crate::folder::{ModelFolder, there};
-use crate::gateway::backend::{Makes, Model};
+use crate::gateway::backend::{Before, Makes, Model};
 use crate::gateway::exact::Exact;
 use crate::gateway::generation::batch::Capacity;
 use crate::gateway::generation::cached::Cached;
 use crate::gateway::generation::hf_tokenizer::{HfTokenizer, refusal};
-use crate::gateway::local::Local;
+use crate::gateway::local::{Local, Tokenize, TokenizeError};
 use crate::quantized::loss::Acceptance;
 use crate::quantized::{Quantising, exact, measured};
 
 /// What is said of a model that is trained here, and asked elsewhere.
 const UNSERVED: &str =
     "the model tells classes of texts apart, which is not served yet: ask it by Hugging Face's transformers";
+
+/// How a model reads texts that it makes one vector of, or scores.
+pub(super) fn reading(folder: &ModelFolder) -> Result<Tokenize> {
+    if let Some(pairs) = folder.pairs()? {
+        return Ok(Arc::new(move |text: &str, before: &Before| match before {
+            Before::Query(query) => pairs.encode(query, text).map_err(refusal),
+            Before::Default | Before::Prompt(_) => {
+                Err(TokenizeError::Refused("the model scores texts by a query: send one".into()))
+            }
+        }));
+    }
+    let sentences = folder.sentences()?;
+    Ok(Arc::new(move |text: &str, before: &Before| {
+        let prompt = if let Before::Prompt(name) = before { Some(name.as_str()) } else { None };
+        sentences.encode(text, prompt).map_err(refusal)
+    }))
+}
 
 /// Reads and quantises every model, one after the other. They are calibrated on the texts of a file, if there is one.
 /// A model that lost too much by it is refused, unless `accepted` says otherwise; without it nobody looks.
@@ -41,7 +58,7 @@ pub(super) fn open(
         let folder = ModelFolder::open(path)?;
         let tokenizer = match folder.architecture().output {
             Output::Logits { .. } => Some(HfTokenizer::of(&folder).with_context(|| id.clone())?),
-            Output::Embedding(_) => None,
+            Output::Embedding(_) | Output::Classes(1) => None,
             Output::Classes(_) => bail!(UNSERVED),
         };
         folders.push((id, folder, tokenizer));
@@ -73,9 +90,8 @@ pub(super) fn open(
             }
             None => {
                 let runner = StageRunner::new(engine.clone(), stage, &constants)?;
-                let sentences = folder.sentences().with_context(|| id.clone())?;
-                let tokenize = move |text: &str, prompt: Option<&str>| sentences.encode(text, prompt).map_err(refusal);
-                let embedder = Exact::new(vec![runner], Box::new(tokenize)).map_err(unfit)?;
+                let tokenize = reading(&folder).with_context(|| id.clone())?;
+                let embedder = Exact::new(vec![runner], tokenize).map_err(unfit)?;
                 local.add(model, embedder, capacity.queue)?;
             }
         }
@@ -103,16 +119,17 @@ pub(super) fn named(paths: &[PathBuf]) -> Result<Vec<(String, PathBuf)>> {
 /// What clients are told of a model.
 pub(super) fn describe(id: &str, folder: &ModelFolder) -> Result<Model> {
     let architecture = folder.architecture();
+    let scores = folder.pairs()?.map(|pairs| Makes::Scores { sigmoid: pairs.sigmoid() });
     let made = std::fs::metadata(folder.path())?.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok(Model {
         id: id.to_owned(),
         created: made.as_secs(),
         context: architecture.context,
-        vocabulary: architecture.vocabulary,
+        vocabulary: architecture.token_numbers(),
         makes: match architecture.output {
             Output::Embedding(_) => Makes::Vectors { dimensions: architecture.vector_width() },
             Output::Logits { .. } => Makes::Text,
-            Output::Classes(_) => bail!(UNSERVED),
+            Output::Classes(_) => scores.context(UNSERVED)?,
         },
     })
 }

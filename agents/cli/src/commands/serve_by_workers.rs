@@ -13,12 +13,12 @@ use crate::commands::hiring;
 use crate::config::Config;
 use crate::folder::ModelFolder;
 use crate::gateway::backend::{Backend, Makes, Model};
-use crate::gateway::generation::hf_tokenizer::{HfTokenizer, refusal};
+use crate::gateway::generation::hf_tokenizer::HfTokenizer;
 use crate::gateway::local::Local;
 use crate::gateway::remote::{Remote, Words};
 use crate::node::Node;
 
-use super::local::describe;
+use super::local::{describe, reading};
 
 /// What computes.
 pub(super) enum Computing {
@@ -85,8 +85,10 @@ async fn open(
     let note: ServingNote = hiring::read_note(&node, job)?;
     let boundaries = note.boundaries(ports.store.as_ref()).await?;
     let makes = match model.makes {
-        Makes::Vectors { dimensions } => !boundaries.chooses() && u64::from(dimensions) == boundaries.dimensions(),
         Makes::Text => boundaries.chooses(),
+        Makes::Vectors { .. } | Makes::Scores { .. } => {
+            !boundaries.chooses() && model.makes.elements().map(u64::from) == Some(boundaries.dimensions())
+        }
     };
     ensure!(
         makes && model.vocabulary == boundaries.vocabulary(),
@@ -112,12 +114,7 @@ async fn open(
 /// How a folder's model reads and writes.
 fn words(folder: &ModelFolder, model: &Model) -> Result<Words> {
     Ok(match model.makes {
-        Makes::Vectors { .. } => {
-            let sentences = folder.sentences()?;
-            Words::Vectors(Arc::new(move |text: &str, prompt: Option<&str>| {
-                sentences.encode(text, prompt).map_err(refusal)
-            }))
-        }
+        Makes::Vectors { .. } | Makes::Scores { .. } => Words::Vectors(reading(folder)?),
         Makes::Text => Words::Texts(Arc::new(HfTokenizer::of(folder)?)),
     })
 }

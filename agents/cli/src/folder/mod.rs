@@ -10,6 +10,7 @@
 //! | [`tokenizer`] | text to tokens and back |
 //! | [`sentences`] | texts that vectors are made of, as sentence-transformers reads them |
 //! | `modules` | the parts that sentence-transformers puts one after another |
+//! | [`pairs`] | pairs of texts that are scored, as its cross encoders read them |
 //! | [`template`] | conversations in the model's own form |
 //! | `ends` | the tokens that end a text |
 //! | [`integers`] | a quantised model in its folder |
@@ -31,6 +32,7 @@ mod error;
 mod gguf;
 pub mod integers;
 mod modules;
+pub mod pairs;
 mod sentencepiece;
 pub mod sentences;
 mod small;
@@ -56,6 +58,7 @@ pub use classifier::Classifier;
 pub use error::{FolderError, TokenizerError};
 pub use gguf::GgufTokenizerError;
 pub use integers::Integers;
+pub use pairs::Pairs;
 pub use sentences::Sentences;
 pub use small::{may_be_model, there};
 pub use survey::Survey;

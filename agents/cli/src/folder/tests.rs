@@ -18,6 +18,11 @@ pub(crate) fn written(folder: &Folder) -> TempDir {
     dir
 }
 
+/// A folder of an encoder that scores pairs of texts.
+pub(crate) fn reranker(family: Family) -> TempDir {
+    written(&Folder::reranker(family))
+}
+
 fn llama() -> TempDir {
     written(&Folder::new(Family::Llama))
 }

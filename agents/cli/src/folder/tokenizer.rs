@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 use tensorlink_graph::transformer::Description;
-use tokenizers::{Encoding, Tokenizer};
+use tokenizers::utils::truncation::truncate_encodings;
+use tokenizers::{Encoding, PostProcessor, Tokenizer, TruncationParams};
 
 use super::{TokenizerError, characters};
 
@@ -155,6 +156,27 @@ impl TextTokenizer {
             encoding.get_special_tokens_mask().iter().rev().take_while(|special| **special == 1).count().min(most);
         let (kept, closing) = (most.saturating_sub(end), ids.len().saturating_sub(end));
         Ok(ids.iter().take(kept).chain(ids.iter().skip(closing)).copied().collect())
+    }
+
+    /// The tokens of two texts with the special tokens that the tokenizer puts around them, each with the number of its
+    /// text, 0 or 1. They are at most so many: what is too long of the longer text is cut, at its end.
+    ///
+    /// # Errors
+    /// [`TokenizerError::Text`]; [`TokenizerError::Context`] if the special tokens alone are more.
+    pub fn encode_pair(&self, texts: (&str, &str), most: usize) -> Result<Vec<(u32, u32)>, TokenizerError> {
+        let longest = BYTES_PER_TOKEN.saturating_mul(self.context as usize);
+        let read = |text: &str| text.get(..text.floor_char_boundary(longest)).unwrap_or_default().to_owned();
+        let [first, second] = [texts.0, texts.1].map(|text| self.fast(&read(text), false));
+        let around = self.tokenizer.get_post_processor().map_or(0, |processor| processor.added_tokens(true));
+        let Some(most) = most.checked_sub(around) else {
+            return Err(TokenizerError::Context { tokens: around, context: self.context });
+        };
+        let refused = |error: tokenizers::Error| TokenizerError::Text(error.to_string());
+        let params = TruncationParams { max_length: most, ..TruncationParams::default() };
+        let (first, second) = truncate_encodings(first?, Some(second?), &params)
+            .map_err(|error| TokenizerError::Text(error.to_string()))?;
+        let whole = self.tokenizer.post_process(first, second, true).map_err(refused)?;
+        Ok(whole.get_ids().iter().copied().zip(whole.get_type_ids().iter().copied()).collect())
     }
 
     fn encoding(&self, text: &str, special: bool) -> Result<Encoding, TokenizerError> {

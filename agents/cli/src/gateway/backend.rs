@@ -18,7 +18,7 @@ pub struct Model {
     pub created: u64,
     /// Most tokens of a text.
     pub context: u32,
-    /// Tokens it knows: ids are below this.
+    /// Numbers that its tokens have: ids are below this.
     pub vocabulary: u32,
     /// What it is for.
     pub makes: Makes,
@@ -34,6 +34,34 @@ pub enum Makes {
     },
     /// More text.
     Text,
+    /// How well a text answers a query: one number for both.
+    Scores {
+        /// Whether clients are told the logistic of it, `1 / (1 + e^−x)`.
+        sigmoid: bool,
+    },
+}
+
+impl Makes {
+    /// Elements that are made of a text at once; none if it is continued.
+    pub const fn elements(self) -> Option<u32> {
+        match self {
+            Self::Vectors { dimensions } => Some(dimensions),
+            Self::Scores { .. } => Some(1),
+            Self::Text => None,
+        }
+    }
+}
+
+/// What a model reads before each text, but for token ids.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub enum Before {
+    /// Its default prompt, if it has one.
+    #[default]
+    Default,
+    /// Its prompt of this name.
+    Prompt(String),
+    /// A query, which the text is scored by.
+    Query(String),
 }
 
 /// A text.
@@ -45,26 +73,25 @@ pub enum Input {
     Tokens(Vec<u32>),
 }
 
-/// Texts of which vectors are wanted.
+/// Texts of which vectors, or scores, are wanted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Texts {
     /// The texts.
     pub inputs: Vec<Input>,
-    /// The name of the model's prompt that stands before each text, but for token ids; the default one if none is
-    /// named.
-    pub prompt: Option<String>,
+    /// What stands before each.
+    pub before: Before,
 }
 
 impl From<Vec<Input>> for Texts {
     fn from(inputs: Vec<Input>) -> Self {
-        Self { inputs, prompt: None }
+        Self { inputs, before: Before::Default }
     }
 }
 
 /// What a model makes of a text.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Embedding {
-    /// [`Makes::Vectors::dimensions`] finite elements.
+    /// [`Makes::elements`] finite ones.
     pub vector: Vec<f32>,
     /// Tokens that were read of the text, those added by the tokenizer among them.
     pub tokens: u32,
@@ -219,7 +246,7 @@ pub trait Backend: Send + Sync + 'static {
     /// Whether every model still answers.
     fn alive(&self) -> bool;
 
-    /// A vector for each text, in order. One bad text refuses them all, before any is computed.
+    /// A vector for each text, or its score alone, in order. One bad text refuses them all, before any is computed.
     ///
     /// # Errors
     /// [`BackendError`].

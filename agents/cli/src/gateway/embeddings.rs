@@ -12,7 +12,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use super::backend::{Embedded, Embedding, Input, Makes, Texts};
+use super::backend::{Before, Embedded, Embedding, Input, Makes, Texts};
 use super::error::ApiError;
 use super::guard::Work;
 use super::input::Inputs;
@@ -81,18 +81,14 @@ pub(super) async fn create(State(gateway): State<Arc<Gateway>>, request: Request
         return Err(ApiError::invalid(message).at("dimensions"));
     }
     let id = model.id.clone();
-    let asked = Texts { inputs: wanted.input.0, prompt: wanted.prompt_name };
-    if asked.prompt.is_some() && asked.inputs.iter().any(|input| matches!(input, Input::Tokens(_))) {
+    let before = wanted.prompt_name.map_or(Before::Default, Before::Prompt);
+    let asked = Texts { inputs: wanted.input.0, before };
+    if asked.before != Before::Default && asked.inputs.iter().any(|input| matches!(input, Input::Tokens(_))) {
         let message = "prompt_name is for texts: token ids are taken as they are, leave it out.";
         return Err(ApiError::invalid(message).at("prompt_name"));
     }
     let texts = asked.inputs.len();
-    let embed = gateway.backend.embed(&id, asked);
-    let Embedded { embeddings, receipt } = match tokio::time::timeout_at(deadline.into(), embed).await {
-        Err(_) => return Err(ApiError::timeout(gateway.limits.time)),
-        Ok(Err(error)) => return Err(gateway.refusal(&id, &error, "input")),
-        Ok(Ok(embedded)) => embedded,
-    };
+    let Embedded { embeddings, receipt } = gateway.embedded((&id, asked), deadline, "input").await?;
     let tokens = embeddings.iter().map(|embedding| u64::from(embedding.tokens)).sum();
     // Megabytes of digits for thousands of texts: not on a thread that others wait for.
     let answer =

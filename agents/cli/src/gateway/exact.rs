@@ -1,12 +1,10 @@
-//! An exact model as an embedder: stages in integers on one engine, one after the other.
+//! An exact model that makes one vector of a text, or a score, as an embedder: stages in integers on one engine, one after the other.
 
 use tensorlink_graph::Engine;
 use tensorlink_graph::transformer::{Architecture, Output, Plan, StageRunner, tokens};
 
-use super::local::{EmbedError, Embedder, TokenizeError};
-
-/// Makes token ids of a text, after the prompt of a name or the default one, with what the model expects around it.
-pub type Tokenize = Box<dyn Fn(&str, Option<&str>) -> Result<Vec<u32>, TokenizeError> + Send>;
+use super::backend::Before;
+use super::local::{EmbedError, Embedder, Tokenize, TokenizeError};
 
 /// A model whose stages, in order, cover all of its layers.
 pub struct Exact<E: Engine> {
@@ -18,10 +16,10 @@ impl<E: Engine> Exact<E> {
     /// Takes the stages of a model, first to last.
     ///
     /// # Errors
-    /// If they are not all of a model's, or the model gives logits, not vectors of texts.
+    /// If they are not all of a model's, or the model gives logits, not vectors of texts or scores.
     pub fn new(stages: Vec<StageRunner<E>>, tokenize: Tokenize) -> Result<Self, EmbedError> {
         match cover(stages.iter().map(StageRunner::plan))?.output {
-            Output::Embedding(_) => Ok(Self { stages, tokenize }),
+            Output::Embedding(_) | Output::Classes(1) => Ok(Self { stages, tokenize }),
             Output::Logits { .. } => Err("this model continues texts and makes no vectors of them".into()),
             Output::Classes(_) => Err("this model tells classes of texts apart and makes no vectors of them".into()),
         }
@@ -52,11 +50,11 @@ impl<E: Engine> Embedder for Exact<E> {
         for stage in &self.stages {
             x = stage.run(&x)?;
         }
-        // A mantissa of up to 16 bits is a float of the same value.
+        // A mantissa of up to 24 bits is a float of the same value.
         Ok(x.to_f64().into_iter().map(|value| value as f32).collect())
     }
 
-    fn tokenize(&self, text: &str, prompt: Option<&str>) -> Result<Vec<u32>, TokenizeError> {
-        (self.tokenize)(text, prompt)
+    fn tokenize(&self, text: &str, before: &Before) -> Result<Vec<u32>, TokenizeError> {
+        (self.tokenize)(text, before)
     }
 }

@@ -9,7 +9,7 @@ use thiserror::Error;
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::sync::oneshot;
 
-use super::backend::{Backend, BackendError, Embedded, Embedding, Generated, Input, Makes, Model, Texts};
+use super::backend::{Backend, BackendError, Before, Embedded, Embedding, Generated, Input, Model, Texts};
 use super::generation::Ask;
 use super::generation::batch::{Batch, Capacity};
 use super::generation::decoder::Decoder;
@@ -46,13 +46,15 @@ pub trait Embedder {
     /// Whatever stops the computation.
     fn embed(&self, ids: &[u32]) -> Result<Vec<f32>, EmbedError>;
 
-    /// Token ids that are read of a text, with what the model expects around it: after the prompt of this name, or
-    /// after the default one of the model.
+    /// Token ids that are read of a text and what stands before it, with what the model expects around them.
     ///
     /// # Errors
     /// [`TokenizeError`]. Ids beyond the context or the vocabulary may be given; they are refused here.
-    fn tokenize(&self, text: &str, prompt: Option<&str>) -> Result<Vec<u32>, TokenizeError>;
+    fn tokenize(&self, text: &str, before: &Before) -> Result<Vec<u32>, TokenizeError>;
 }
+
+/// Makes token ids of a text and what stands before it, with what a model expects around them.
+pub type Tokenize = Arc<dyn Fn(&str, &Before) -> Result<Vec<u32>, TokenizeError> + Send + Sync>;
 
 /// Why the models could not be started.
 #[derive(Debug, Error)]
@@ -217,7 +219,7 @@ impl Backend for Local {
 fn compute<E: Embedder>(
     model: &Model,
     embedder: &E,
-    Texts { inputs, prompt }: Texts,
+    Texts { inputs, before }: Texts,
     reply: &oneshot::Sender<Result<Embedded, BackendError>>,
 ) -> Option<Result<Embedded, BackendError>> {
     let mut texts = Vec::with_capacity(inputs.len());
@@ -225,7 +227,7 @@ fn compute<E: Embedder>(
         if reply.is_closed() {
             return None;
         }
-        match ids(model, |text| embedder.tokenize(text, prompt.as_deref()), (index, input)) {
+        match ids(model, |text| embedder.tokenize(text, &before), (index, input)) {
             Ok(ids) => texts.push(ids),
             Err(error) => return Some(Err(error)),
         }
@@ -289,8 +291,8 @@ fn embed<E: Embedder>(model: &Model, embedder: &E, ids: &[u32]) -> Result<Embedd
 /// A vector that is what the model promises.
 pub(super) fn checked(model: &Model, embedding: Embedding) -> Result<Embedding, BackendError> {
     let vector = &embedding.vector;
-    let made = u32::try_from(vector.len()).map(|dimensions| Makes::Vectors { dimensions });
-    if made != Ok(model.makes) || !vector.iter().all(|element| element.is_finite()) {
+    let made = u32::try_from(vector.len()).ok();
+    if made != model.makes.elements() || !vector.iter().all(|element| element.is_finite()) {
         return Err(BackendError::Failed(format!(
             "the model gave {} elements, some perhaps not finite, instead of finite {:?}",
             vector.len(),

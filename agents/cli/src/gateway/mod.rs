@@ -11,7 +11,7 @@
 //! | [`keys`], [`limit`] | keys in files; token buckets |
 //! | `body`, [`input`] | bodies and texts, bounded while they are read |
 //! | [`generation`] | continuing texts, token by token |
-//! | `embeddings`, `models`, `texts`, `receipts` | the endpoints |
+//! | `embeddings`, `rerank`, `models`, `texts`, `receipts` | the endpoints |
 //! | [`error`] | errors in OpenAI's form |
 //!
 //! What is offered is as in <https://platform.openai.com/docs/api-reference>; `GET /healthz` needs no key. Connections
@@ -21,6 +21,7 @@
 //! |---|---|
 //! | `GET /v1/models`, `GET /v1/models/{id}` | |
 //! | `POST /v1/embeddings` | `model`; `input`: a text, texts, token ids, arrays of them; `encoding_format`; `dimensions`: the model's own |
+//! | `POST /v1/rerank`, `POST /v2/rerank` (not OpenAI's; as Jina's and Cohere's) | `model`; `query`; `documents`: texts; `top_n`; `return_documents` |
 //! | `POST /v1/completions` | `model`; `prompt`, in the forms of `input`, at most 16; `max_tokens` (16) |
 //! | `POST /v1/chat/completions` | `model`; `messages`: `system`, `developer`, `user`, `assistant`, of texts or text parts; `max_completion_tokens` or `max_tokens` (what the context holds) |
 //! | both of these | `temperature` 0 to 2 (1), `top_k` (all; not OpenAI's), `top_p` 0 to 1 (1), `min_p` 0 to 1 (0; not OpenAI's), `seed`, `stop`: up to 4, `stream`, `stream_options.include_usage` |
@@ -59,6 +60,7 @@ mod models;
 pub mod origins;
 mod receipts;
 pub mod remote;
+mod rerank;
 pub mod server;
 mod texts;
 
@@ -71,14 +73,14 @@ use axum::middleware;
 use axum::routing::{get, post};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use backend::{Backend, BackendError, Model};
+use backend::{Backend, BackendError, Embedded, Model, Texts};
 use error::ApiError;
 use keys::Keys;
 use limit::Buckets;
 use origins::Origins;
 
-const OFFERED: &str = "GET /v1/models, GET /v1/models/{model}, POST /v1/embeddings, POST /v1/completions, \
-                       POST /v1/chat/completions, GET /v1/receipts/{id}, GET /healthz";
+const OFFERED: &str = "GET /v1/models, GET /v1/models/{model}, POST /v1/embeddings, POST /v1/rerank, \
+                       POST /v1/completions, POST /v1/chat/completions, GET /v1/receipts/{id}, GET /healthz";
 /// When a client whom we cannot admit should come back.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -156,6 +158,8 @@ impl Gateway {
             .route("/v1/models", get(models::list))
             .route("/v1/models/{*id}", get(models::get))
             .route("/v1/embeddings", post(embeddings::create))
+            .route("/v1/rerank", post(rerank::create))
+            .route("/v2/rerank", post(rerank::create))
             .route("/v1/receipts/{id}", get(receipts::get))
             .route("/v1/completions", post(texts::completions::create))
             .route("/v1/chat/completions", post(texts::chat::create))
@@ -182,6 +186,20 @@ impl Gateway {
             tracing::error!(model, "{reason}");
         }
         ApiError::of_backend(error, &self.served(), field)
+    }
+
+    /// What a model makes of texts that are in a field of a request, before a deadline.
+    async fn embedded(
+        &self,
+        (model, texts): (&str, Texts),
+        deadline: Instant,
+        field: &'static str,
+    ) -> Result<Embedded, ApiError> {
+        let embed = self.backend.embed(model, texts);
+        match tokio::time::timeout_at(deadline.into(), embed).await {
+            Err(_) => Err(ApiError::timeout(self.limits.time)),
+            Ok(embedded) => embedded.map_err(|error| self.refusal(model, &error, field)),
+        }
     }
 
     /// The names of the models, for messages.

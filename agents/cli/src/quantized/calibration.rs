@@ -21,8 +21,12 @@ const CONVERSATIONS: usize = 6;
 pub(super) fn ours(folder: &ModelFolder) -> Result<Vec<Vec<u32>>> {
     let tokenizer = folder.tokenizer();
     let mut known = encode(folder, SENTENCES)?;
-    for passage in PASSAGES.lines() {
-        known.push(tokenizer.encode_within(passage)?);
+    let pairs = folder.pairs()?;
+    for (passage, sentence) in PASSAGES.lines().zip(SENTENCES.lines().cycle()) {
+        known.push(match &pairs {
+            Some(pairs) => pairs.encode(sentence, passage)?,
+            None => tokenizer.encode_within(passage)?,
+        });
     }
     // A template that cannot be read, or refuses this, is no reason not to serve what needs none.
     if let Ok(Some(template)) = folder.chat_template() {

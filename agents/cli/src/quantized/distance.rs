@@ -38,6 +38,10 @@ pub struct Distance {
     /// Mean over tokens of the divergence (Kullback–Leibler) of what the integers expect to follow from what the floats
     /// expect, nats; decoders only.
     pub divergence: Option<f64>,
+    /// Whether the model scores texts: then all scores together are one vector, less their mean in floats, and its
+    /// cosine is their correlation; a choice is which of two texts has the higher score.
+    #[serde(default)]
+    pub scores: bool,
     /// Share of activations at the limit of their type, over the first texts.
     pub saturated: f64,
 }
@@ -80,11 +84,18 @@ pub fn distance(prepared: &Prepared, engine: TorchEngine, texts: &[Vec<u32>]) ->
                 Output::Embedding(_) | Output::Classes(_) => rows.vector(got, due),
             }
         }
-        if matches!(a.output, Output::Embedding(_)) {
+        if !matches!(a.output, Output::Logits { .. }) {
             pairs.push([got, due.into_iter().map(f64::from).collect()]);
         }
     }
-    let same = rows.same_choices() as usize + same_neighbours(&pairs);
+    let same_choice = match a.output {
+        Output::Embedding(_) => same_neighbours(&pairs) as f64 / rows.rows().max(1) as f64,
+        Output::Logits { .. } | Output::Classes(2..) => rows.same_choices() as f64 / rows.rows().max(1) as f64,
+        Output::Classes(_) => {
+            rows = of_scores(&pairs);
+            same_order(&pairs)
+        }
+    };
     let ([cosine_mean, cosine_min], [mean_difference, largest_difference]) = (rows.cosine(), rows.difference());
     let distance = Distance {
         texts: texts.len(),
@@ -94,9 +105,10 @@ pub fn distance(prepared: &Prepared, engine: TorchEngine, texts: &[Vec<u32>]) ->
         cosine_min,
         largest_difference,
         mean_difference,
-        same_choice: same as f64 / rows.rows().max(1) as f64,
+        same_choice,
         perplexity: rows.perplexity(),
         divergence: rows.divergence(),
+        scores: a.output == Output::Classes(1),
         saturated: saturated(&runner, texts)?,
     };
     if !distance.is_number() {
@@ -117,6 +129,30 @@ fn same_neighbours(pairs: &[[Vec<f64>; 2]]) -> usize {
         others.fold((None, f64::NEG_INFINITY), better).0
     };
     (0..pairs.len()).filter(|of| nearest(*of, 0) == nearest(*of, 1)).count()
+}
+
+/// All scores as one vector, less their mean in floats.
+fn of_scores(pairs: &[[Vec<f64>; 2]]) -> Comparison {
+    let of = |side: usize| pairs.iter().flat_map(move |pair| pair[side].iter().copied());
+    let mean = of(1).sum::<f64>() / pairs.len().max(1) as f64;
+    let got: Vec<f64> = of(0).map(|score| score - mean).collect();
+    let due: Vec<f32> = of(1).map(|score| (score - mean) as f32).collect();
+    let mut rows = Comparison::default();
+    rows.vector(&got, &due);
+    rows
+}
+
+/// Share of pairs of texts of which the same one has the higher score, or of which both are equal by one side.
+fn same_order(pairs: &[[Vec<f64>; 2]]) -> f64 {
+    let (mut same, mut all) = (0u64, 0u64);
+    for (at, [got, due]) in pairs.iter().enumerate() {
+        for [other_got, other_due] in pairs.iter().skip(at + 1) {
+            let apart = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a - b).sum::<f64>();
+            same += u64::from(apart(got, other_got) * apart(due, other_due) >= 0.0);
+            all += 1;
+        }
+    }
+    same as f64 / all.max(1) as f64
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
@@ -147,4 +183,32 @@ const fn rescales(operator: &Operator) -> bool {
 fn count_at_limit(tensor: &Tensor) -> u64 {
     let limit = tensor.ty().limit().unsigned_abs();
     tensor.mantissas().to_vec().iter().filter(|m| m.unsigned_abs() == limit).count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scores(pairs: &[(f64, f64)]) -> Vec<[Vec<f64>; 2]> {
+        pairs.iter().map(|(got, due)| [vec![*got], vec![*due]]).collect()
+    }
+
+    #[test]
+    fn orders_of_two_texts_are_counted() {
+        let alike = scores(&[(1.0, 10.0), (2.0, 20.0), (3.0, 30.0)]);
+        assert!((same_order(&alike) - 1.0).abs() < 1e-12 && (same_order(&[]) - 0.0).abs() < 1e-12);
+        // Of three pairs of texts one has changed places.
+        let turned = scores(&[(1.0, 10.0), (3.0, 20.0), (2.0, 30.0)]);
+        assert!((same_order(&turned) - 2.0 / 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn scores_are_compared_around_their_mean() {
+        // All of them 100 and more: their own cosine would be 1 whatever they were.
+        let near = of_scores(&scores(&[(101.0, 101.0), (102.0, 102.0), (103.0, 103.0)]));
+        assert!((near.cosine()[0] - 1.0).abs() < 1e-9);
+        let turned = of_scores(&scores(&[(103.0, 101.0), (102.0, 102.0), (101.0, 103.0)]));
+        assert!((turned.cosine()[0] + 1.0).abs() < 1e-9);
+        assert!((turned.difference()[1] - 2.0).abs() < 1e-6);
+    }
 }

@@ -13,10 +13,10 @@ use super::{Distance, Measured};
 pub struct Tolerance {
     /// Of decoders: by what share of itself perplexity may rise.
     pub perplexity_rise: f64,
-    /// Least share of positions with the same likeliest token (decoders), or of texts with the same nearest other text
-    /// (encoders).
+    /// Least share of positions with the same likeliest token (decoders), of texts with the same nearest other text
+    /// (encoders), or of two texts with the same order (models that score texts).
     pub same_choice: f64,
-    /// Of encoders: least mean cosine between vectors.
+    /// Of encoders: least mean cosine between vectors, or correlation of scores.
     pub cosine_mean: f64,
 }
 
@@ -41,6 +41,20 @@ pub enum Excess {
     Neighbour {
         /// Share of them.
         same: f64,
+        /// Least allowed.
+        least: f64,
+    },
+    /// Too few of two texts have the floats' order.
+    Order {
+        /// Share of them.
+        same: f64,
+        /// Least allowed.
+        least: f64,
+    },
+    /// Scores are others.
+    Correlation {
+        /// With the floats'.
+        with: f64,
         /// Least allowed.
         least: f64,
     },
@@ -76,10 +90,16 @@ impl Tolerance {
         } else {
             let (mean, least_mean) = (distance.cosine_mean, self.cosine_mean);
             if !at_most(least_mean, mean) {
-                excesses.push(Excess::Cosine { mean, least: least_mean });
+                excesses.push(match distance.scores {
+                    true => Excess::Correlation { with: mean, least: least_mean },
+                    false => Excess::Cosine { mean, least: least_mean },
+                });
             }
             if few {
-                excesses.push(Excess::Neighbour { same, least });
+                excesses.push(match distance.scores {
+                    true => Excess::Order { same, least },
+                    false => Excess::Neighbour { same, least },
+                });
             }
         }
         excesses
@@ -102,6 +122,17 @@ impl fmt::Display for Excess {
             }
             Self::Neighbour { same, least } => {
                 write!(f, "the nearest text is the floats' in {:.1} %, less than {:.0} %", 100.0 * same, 100.0 * least)
+            }
+            Self::Order { same, least } => {
+                write!(
+                    f,
+                    "two texts are in the floats' order in {:.1} %, less than {:.0} %",
+                    100.0 * same,
+                    100.0 * least
+                )
+            }
+            Self::Correlation { with, least } => {
+                write!(f, "the correlation with the floats' scores is {with:.4}, less than {least}")
             }
             Self::Cosine { mean, least } => {
                 write!(f, "the mean cosine to the floats' vectors is {mean:.4}, less than {least}")
@@ -137,6 +168,10 @@ pub fn told(distance: &Distance) -> String {
             "top-1 as in floats {same:.1} %, perplexity {:+.2} %, divergence {divergence:.4} nats, on {} tokens",
             100.0 * (exact / float - 1.0),
             distance.tokens
+        ),
+        _ if distance.scores => format!(
+            "correlation with floats {:.4}, same order {same:.1} %, on {} pairs of texts",
+            distance.cosine_mean, distance.texts
         ),
         _ => format!(
             "mean cosine to floats {:.4}, same neighbour {same:.1} %, on {} texts",
@@ -199,6 +234,7 @@ mod tests {
             same_choice,
             perplexity: None,
             divergence: None,
+            scores: false,
             saturated: 0.0,
         }
     }
@@ -221,6 +257,8 @@ mod tests {
         assert_eq!(beyond(0.99, 0.9), []);
         assert_eq!(beyond(0.9899, 1.0), [Excess::Cosine { mean: 0.9899, least: 0.99 }]);
         assert_eq!(beyond(1.0, 0.89), [Excess::Neighbour { same: 0.89, least: 0.9 }]);
+        let scores = Tolerance::DEFAULT.exceeded_by(&Distance { scores: true, ..encoder(0.98, 0.8) });
+        assert_eq!(scores, [Excess::Correlation { with: 0.98, least: 0.99 }, Excess::Order { same: 0.8, least: 0.9 }]);
     }
 
     #[test]

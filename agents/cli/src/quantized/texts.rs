@@ -7,7 +7,7 @@ use tensorlink_graph::transformer::Output;
 
 use super::calibration::ours;
 use super::passages::passages;
-use crate::folder::{FolderError, ModelFolder, read_text};
+use crate::folder::{FolderError, ModelFolder, TokenizerError, read_text};
 
 /// Texts to measure on where the user names none.
 pub const SENTENCES: &str = include_str!("../../../../examples/sentences.txt");
@@ -56,7 +56,8 @@ pub fn held_out(folder: &ModelFolder, known: &[Vec<u32>]) -> Result<Vec<Vec<u32>
     let mut longer = Vec::new();
     if candidates.is_empty() {
         // A tokenizer of other characters than ours refuses some.
-        candidates = SENTENCES.lines().filter_map(|text| folder.tokenizer().encode_within(text).ok()).collect();
+        let sentences: Vec<&str> = SENTENCES.lines().collect();
+        candidates = read(folder, &sentences)?.into_iter().filter_map(Result::ok).collect();
         if matches!(folder.architecture().output, Output::Logits { .. }) {
             longer = passages(folder.tokenizer(), PASSAGES).unwrap_or_default();
         }
@@ -80,7 +81,8 @@ const fn is_held_out(at: usize) -> bool {
 /// Token numbers of the texts that a folder brings along.
 fn own(folder: &ModelFolder) -> Result<Option<Vec<Vec<u32>>>> {
     let Some(own) = folder.calibration()? else { return Ok(None) };
-    let encoded = own.iter().map(|text| folder.tokenizer().encode_within(text)).collect::<Result<Vec<_>, _>>();
+    let own: Vec<&str> = own.iter().map(String::as_str).collect();
+    let encoded = read(folder, &own)?.into_iter().collect::<Result<Vec<_>, _>>();
     Ok(Some(encoded.context("calibration.json")?))
 }
 
@@ -89,11 +91,26 @@ fn own(folder: &ModelFolder) -> Result<Option<Vec<Vec<u32>>>> {
 /// # Errors
 /// A line that the tokenizer refuses; no line.
 pub fn encode(folder: &ModelFolder, texts: &str) -> Result<Vec<Vec<u32>>> {
-    let lines = texts.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
-    let encode = |(line, number)| folder.tokenizer().encode_within(line).with_context(|| format!("line {number}"));
-    let encoded = lines.map(encode).collect::<Result<Vec<_>>>()?;
-    ensure!(!encoded.is_empty(), "no text: give a file with one text a line");
-    Ok(encoded)
+    let lines = texts.lines().zip(1u32..).filter(|(line, _)| !line.trim().is_empty());
+    let (lines, numbers): (Vec<&str>, Vec<u32>) = lines.unzip();
+    ensure!(!lines.is_empty(), "no text: give a file with one text a line");
+    let encoded = read(folder, &lines)?;
+    let each = encoded.len() / lines.len();
+    let number = |at: usize| numbers.get(at / each).copied().unwrap_or_default();
+    let numbered = encoded.into_iter().enumerate();
+    numbered.map(|(at, text)| text.with_context(|| format!("line {}", number(at)))).collect()
+}
+
+/// Token numbers of each text, cut to the context. Where the model scores pairs, each is a query of two documents: the
+/// text after it, which will not answer it, and both together, which will.
+fn read(folder: &ModelFolder, texts: &[&str]) -> Result<Vec<Result<Vec<u32>, TokenizerError>>> {
+    let Some(pairs) = folder.pairs()? else {
+        return Ok(texts.iter().map(|text| folder.tokenizer().encode_within(text)).collect());
+    };
+    let after = texts.iter().cycle().skip(1);
+    let both =
+        |(query, other): (&&str, &&str)| [pairs.encode(query, other), pairs.encode(query, &format!("{query} {other}"))];
+    Ok(texts.iter().zip(after).flat_map(both).collect())
 }
 
 #[cfg(test)]

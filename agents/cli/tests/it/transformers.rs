@@ -49,6 +49,7 @@ fn the_official_loaders_read_what_is_trained_here() {
         std::fs::write(folder.join("due.json"), due.to_string()).unwrap();
     }
     encoders(&characters, folders.path());
+    reranker(&root, folders.path());
 
     let mut command = Command::new("python3");
     command
@@ -62,7 +63,15 @@ fn the_official_loaders_read_what_is_trained_here() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
     // An empty suite succeeds too.
-    for test in ["test_llama", "test_gpt2", "test_llama_adapters", "test_gpt2_adapters", "test_bert", "test_roberta"] {
+    for test in [
+        "test_llama",
+        "test_gpt2",
+        "test_llama_adapters",
+        "test_gpt2_adapters",
+        "test_bert",
+        "test_roberta",
+        "test_reranker",
+    ] {
         assert!(said.contains(test), "{said}");
     }
 }
@@ -101,6 +110,49 @@ fn encoders(characters: &[String], folders: &Path) {
     let base = ModelFolder::open(&base).unwrap();
     Tuned { folder: &base, architecture: &architecture, weights: &drawn, classes: &classes }.write(&out).unwrap();
     due(&out, &architecture, &drawn);
+}
+
+/// An encoder that scores pairs of texts, which it reads by a published tokenizer, up to 40 tokens.
+fn reranker(root: &Path, folders: &Path) {
+    let tokenizer = root.join(".toolchain/models/all-MiniLM-L6-v2/tokenizer.json");
+    let folder = folders.join("reranker");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::copy(&tokenizer, folder.join("tokenizer.json")).expect("run script/setup, which fetches the model");
+    let vocabulary = 30_522;
+    let size = Dimensions { vocabulary, width: 32, layers: 2, heads: 4, kv_heads: 4, hidden: 48, context: 64 };
+    let architecture = Architecture { output: Output::Classes(1), pairs: true, ..bert(size) };
+    let drawn = weights(&architecture, 13).unwrap();
+    let config = json!({ "model_type": "bert", "architectures": ["BertForSequenceClassification"],
+        "vocab_size": vocabulary, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "intermediate_size": 48, "max_position_embeddings": 64, "type_vocab_size": 2, "layer_norm_eps": 1e-12,
+        "hidden_act": "gelu", "pad_token_id": 0, "id2label": { "0": "LABEL_0" }, "label2id": { "LABEL_0": 0 } });
+    let read = json!({ "tokenizer_class": "BertTokenizer", "model_max_length": 40 });
+    let files = [
+        ("config.json", config.to_string().into_bytes()),
+        ("tokenizer_config.json", read.to_string().into_bytes()),
+        ("model.safetensors", export::safetensors(&architecture, &drawn).unwrap()),
+    ];
+    files.iter().for_each(|(name, bytes)| std::fs::write(folder.join(name), bytes).unwrap());
+    let opened = ModelFolder::open(&folder).unwrap();
+    assert_eq!(opened.architecture(), &architecture);
+    let (pairs, float) =
+        (opened.pairs().unwrap().unwrap(), FloatModel::new(&architecture, &drawn, Device::Cpu, Precision::F32));
+    let (float, long) = (float.unwrap(), "A naïve photographer, who saw [SEP] rings. ".repeat(6));
+    let texts = [
+        ["Which planet has rings?", "Saturn's rings are of ice."],
+        ["Saturn's rings are of ice.", "Which planet has rings?"],
+        ["Which planet has rings?", &long],
+        [&long, "Saturn"],
+        [&long, &long],
+        ["Which?", ""],
+    ];
+    let ids = texts.map(|[query, document]| pairs.encode(query, document).unwrap());
+    let score = |ids: &Vec<u32>| float.forward(ids, None).unwrap().values().unwrap()[0];
+    let part =
+        |of: fn(u32) -> u32| ids.iter().map(|ids| ids.iter().map(|id| of(*id)).collect()).collect::<Vec<Vec<u32>>>();
+    let due = json!({ "pairs": texts, "ids": part(|id| id % 30_522), "types": part(|id| id / 30_522),
+        "scores": ids.iter().map(score).collect::<Vec<f32>>() });
+    std::fs::write(folder.join("due.json"), due.to_string()).unwrap();
 }
 
 /// What the float reference makes of the text, beside the folder's own names of classes.

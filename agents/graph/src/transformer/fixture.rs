@@ -92,6 +92,30 @@ impl Folder {
         folder
     }
 
+    /// A tiny encoder of BERT's or RoBERTa's family that scores pairs of texts.
+    pub fn reranker(family: Family) -> Self {
+        let mut folder = Self::new(family);
+        let (class, shapes): (_, &[(&str, &[usize])]) = match family {
+            Family::Roberta => (
+                "RobertaForSequenceClassification",
+                &[
+                    ("classifier.dense.weight", &[WIDTH, WIDTH]),
+                    ("classifier.dense.bias", &[WIDTH]),
+                    ("classifier.out_proj.weight", &[1, WIDTH]),
+                    ("classifier.out_proj.bias", &[1]),
+                ],
+            ),
+            _ => ("BertForSequenceClassification", &[("classifier.weight", &[1, WIDTH]), ("classifier.bias", &[1])]),
+        };
+        folder.config.insert("architectures".to_owned(), json!([class]));
+        folder.config.insert("id2label".to_owned(), json!({ "0": "LABEL_0" }));
+        folder.tensors.extend(shapes.iter().map(|(name, shape)| {
+            let values = values(name, shape.iter().product());
+            Tensor { name: (*name).to_owned(), shape: shape.to_vec(), values }
+        }));
+        folder
+    }
+
     fn of(family: Family, layers: usize) -> Self {
         let config = match config(family) {
             Value::Object(fields) => fields,
@@ -160,11 +184,9 @@ pub fn tokenizer_json() -> Vec<u8> {
         json!({ "id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,
                 "normalized": false, "special": true })
     };
-    let (first, last) = (
-        json!({ "SpecialToken": { "id": "<s>", "type_id": 0 } }),
-        json!({ "SpecialToken": { "id": "</s>", "type_id": 0 } }),
-    );
-    let text = |id: &str| json!({ "Sequence": { "id": id, "type_id": 0 } });
+    let first = json!({ "SpecialToken": { "id": "<s>", "type_id": 0 } });
+    let last = |text: u32| json!({ "SpecialToken": { "id": "</s>", "type_id": text } });
+    let text = |id: &str, text: u32| json!({ "Sequence": { "id": id, "type_id": text } });
     json!({
         "version": "1.0",
         "truncation": { "max_length": 4, "strategy": "LongestFirst", "stride": 0, "direction": "Right" },
@@ -175,8 +197,8 @@ pub fn tokenizer_json() -> Vec<u8> {
         "pre_tokenizer": { "type": "WhitespaceSplit" },
         "post_processor": {
             "type": "TemplateProcessing",
-            "single": [first, text("A"), last],
-            "pair": [first, text("A"), last, text("B"), last],
+            "single": [first, text("A", 0), last(0)],
+            "pair": [first, text("A", 0), last(0), text("B", 1), last(1)],
             "special_tokens": { "<s>": { "id": "<s>", "ids": [0], "tokens": ["<s>"] },
                                 "</s>": { "id": "</s>", "ids": [2], "tokens": ["</s>"] } },
         },

@@ -73,8 +73,8 @@ impl Boundaries {
         if layers != architecture.layers {
             return Err(BoundaryError::Gap(plans.len()));
         }
-        let one = matches!(architecture.output, Output::Embedding(_));
-        let (causal, vocabulary) = (architecture.causal, architecture.vocabulary);
+        let one = matches!(architecture.output, Output::Embedding(_) | Output::Classes(_));
+        let (causal, vocabulary) = (architecture.causal, architecture.token_numbers());
         Ok(Self { types, one, causal, controls, vocabulary, setting: last.setting() })
     }
 
@@ -88,7 +88,7 @@ impl Boundaries {
         self.setting
     }
 
-    /// Tokens that the model knows: ids are below this.
+    /// Numbers that the model's tokens have: ids are below this.
     pub const fn vocabulary(&self) -> u32 {
         self.vocabulary
     }

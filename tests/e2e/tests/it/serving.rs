@@ -98,6 +98,33 @@ async fn a_model_is_served_and_paid_for_token_by_token() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn pairs_of_texts_are_scored_and_a_token_read_wrong_is_proven_by_its_receipt() {
+    let mut network = Network::start(2).await;
+    // Which word a token of a pair stands for is the first thing that is looked up.
+    network.start_villain_as(0, &[("OPERATOR", "gather")]).await;
+    network.start_workers([1]).await;
+    let serving = Serving::start_reranker(&mut network).await;
+    let (scored, id) = serving.rerank("the cat", &["sat on the mat", "a dog ran", "the cat"]).await.unwrap();
+    let scores: Vec<f64> = scored.iter().map(|(_, score)| *score).collect();
+    assert!(
+        scores.is_sorted_by(|a, b| a >= b) && scores.iter().all(|score| *score > 0.0 && *score < 1.0),
+        "{scored:?}"
+    );
+    let mut places: Vec<usize> = scored.iter().map(|(place, _)| *place).collect();
+    places.sort_unstable();
+    assert_eq!(places, [0, 1, 2]);
+    let audited = challenge(&network, &serving, &id).await;
+    assert!(audited.ok && audited.stdout.contains("convicted"), "{audited:?}");
+    assert!(audited.stdout.contains("embedding.pair.words"), "the operator is named: {audited:?}");
+    let convicted = network.await_event("the conviction", LIMIT, |event| match event {
+        Event::Convicted { worker, fault, .. } => Some((*worker, *fault)),
+        _ => None,
+    });
+    assert_eq!(convicted.await, (worker_address(0), Fault::Element));
+    assert_eq!(U256::from(network.stake(1).await.bonded), sno("2000"), "the honest worker lost nothing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn one_flipped_element_of_attention_is_proven_by_its_receipt() {
     let mut network = Network::start(2).await;
     network.start_workers([0]).await;

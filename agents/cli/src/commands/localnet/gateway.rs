@@ -36,11 +36,15 @@ pub(super) fn wanted(args: &UpArgs) -> Result<Option<Gateway>> {
         args.http.ip().is_loopback(),
         "the local network is for this machine: choose a loopback address for --http, or start `tensorlink serve` yourself"
     );
-    let embeds = match ModelFolder::open(&model)?.architecture().output {
-        Output::Embedding(_) => true,
-        Output::Logits { .. } | Output::Classes(_) => false,
-    };
-    Ok(Some(Gateway { http: args.http, model, embeds, accept_loss: args.acceptance.accept_loss, process: None }))
+    let output = ModelFolder::open(&model)?.architecture().output;
+    Ok(Some(Gateway {
+        http: args.http,
+        model,
+        embeds: matches!(output, Output::Embedding(_)),
+        scores: output == Output::Classes(1),
+        accept_loss: args.acceptance.accept_loss,
+        process: None,
+    }))
 }
 
 /// Starts it.

@@ -57,9 +57,12 @@ fn job(program: &str, root: &Path, stages: usize) -> String {
 
 fn ask(folder: &Folder, gateway: &Gateway) -> String {
     let (key, model) = (here(&gateway::key_file(folder)), gateway::model(&gateway.model));
-    let (route, input) = match gateway.embeds {
-        true => ("embeddings", r#""input": "How do I get a stain out of a rug?""#),
-        false => ("completions", r#""prompt": "In the beginning", "max_tokens": 20"#),
+    let (route, input) = match (gateway.embeds, gateway.scores) {
+        (true, _) => ("embeddings", r#""input": "How do I get a stain out of a rug?""#),
+        (_, true) => {
+            ("rerank", r#""query": "a stain on a rug", "documents": ["red wine on a carpet", "share prices"]"#)
+        }
+        _ => ("completions", r#""prompt": "In the beginning", "max_tokens": 20"#),
     };
     let body = format!(r#"{{"model": {}, {input}}}"#, serde_json::Value::String(model));
     format!(

@@ -73,8 +73,11 @@ pub(super) enum Role {
 pub(super) struct Gateway {
     pub(super) http: SocketAddr,
     pub(super) model: PathBuf,
-    /// Whether it makes vectors of texts; else it continues them.
+    /// Whether it makes vectors of texts; else it continues them, or scores them.
     pub(super) embeds: bool,
+    /// Whether it scores texts by a query.
+    #[serde(default)]
+    pub(super) scores: bool,
     /// Whether it is served however much it lost in integers.
     #[serde(default)]
     pub(super) accept_loss: bool,

@@ -59,11 +59,20 @@ pub(super) fn eval(config: &Config, args: &EvalArgs) -> Result<()> {
 
 fn text(shown: &Shown<'_>, bytes: u64) -> String {
     let d = shown.distance;
-    let choice = if d.perplexity.is_some() { "same next token" } else { "same neighbour" };
+    let choice = match (d.perplexity, d.scores) {
+        (Some(_), _) => "same next token",
+        (None, true) => "same order",
+        (None, false) => "same neighbour",
+    };
+    let near = if d.scores {
+        ("correlation", format!("{:.6} of the scores", d.cosine_mean))
+    } else {
+        ("cosine", format!("{:.6} mean, {:.6} least of {} vectors", d.cosine_mean, d.cosine_min, d.vectors))
+    };
     let mut rows = vec![
         ("texts", format!("{} of {} tokens", d.texts, d.tokens)),
         ("in integers", format!("{:.1} MB, setting {}", bytes as f64 / 1e6, shown.setting)),
-        ("cosine", format!("{:.6} mean, {:.6} least of {} vectors", d.cosine_mean, d.cosine_min, d.vectors)),
+        near,
         ("difference", format!("{:.6} mean, {:.6} largest", d.mean_difference, d.largest_difference)),
         (choice, format!("{:.1} %", 100.0 * d.same_choice)),
     ];

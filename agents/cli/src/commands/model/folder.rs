@@ -94,10 +94,12 @@ pub(super) fn rows(shown: &Shown) -> Vec<(&'static str, String)> {
     let gives = match a.output {
         Output::Embedding(pooling) => {
             let kind = if a.causal { "decoder" } else { "encoder" };
-            format!("{kind}, one vector a text ({pooling:?} pooling)").to_lowercase()
+            let dense = if a.dense.is_empty() { String::new() } else { format!(", dense to {}", a.vector_width()) };
+            format!("{kind}, one vector a text ({pooling:?} pooling{dense})").to_lowercase()
         }
         Output::Logits { tied: true } => "decoder, output tied to the embedding".into(),
         Output::Logits { tied: false } => "decoder".into(),
+        Output::Classes(1) => "encoder, a score of each pair of texts".into(),
         Output::Classes(classes) => format!("encoder, a logit for each of {classes} classes"),
     };
     let limit = match shown.context_limit {

@@ -18,7 +18,7 @@ use super::generation::language::Language;
 use super::generation::sequence::{Task, tasks};
 use super::generation::stages::drive;
 use super::generation::{Ask, Generation, Piece};
-use super::local::{TokenizeError, checked, ids};
+use super::local::{Tokenize, checked, ids};
 use continued::Workers;
 
 /// When a client whom a full queue refused should come back.
@@ -30,12 +30,9 @@ const AT_ONCE: usize = 8;
 /// For workers to sign for texts that end with the process.
 const LAST: Duration = Duration::from_secs(20);
 
-/// Makes token ids of a text, after the prompt of a name or the default one, with what the model expects around it.
-pub type Tokenize = Arc<dyn Fn(&str, Option<&str>) -> Result<Vec<u32>, TokenizeError> + Send + Sync>;
-
 /// What a model makes of texts, and how it reads them.
 pub enum Words {
-    /// Vectors.
+    /// Vectors, or scores.
     Vectors(Tokenize),
     /// More text; of a pipeline that chooses tokens.
     Texts(Arc<dyn Language>),
@@ -106,8 +103,8 @@ impl Remote {
     /// Token ids of all texts; one bad text refuses them all.
     async fn ids(&self, tokenize: &Tokenize, texts: Texts) -> Result<Vec<Vec<u32>>, BackendError> {
         let [model] = self.model.clone();
-        let (tokenize, Texts { inputs, prompt }) = (Arc::clone(tokenize), texts);
-        let tokenize = move |text: &str| tokenize(text, prompt.as_deref());
+        let (tokenize, Texts { inputs, before }) = (Arc::clone(tokenize), texts);
+        let tokenize = move |text: &str| tokenize(text, &before);
         let all = move || inputs.into_iter().enumerate().map(|input| ids(&model, &tokenize, input)).collect();
         match tokio::task::spawn_blocking(all).await {
             Ok(ids) => ids,
@@ -117,7 +114,7 @@ impl Remote {
 
     async fn text(&self, number: u32, ids: Vec<u32>) -> Result<Embedding, BackendError> {
         let (output, receipts) = self.pipeline.compute(number, &ids).await.map_err(refusal)?;
-        // A mantissa of up to 16 bits is a float of the same value.
+        // A mantissa of up to 24 bits is a float of the same value.
         let vector = output.to_f64().into_iter().map(|value| value as f32).collect();
         let [model] = &self.model;
         checked(model, Embedding { vector, tokens: receipts.tokens })

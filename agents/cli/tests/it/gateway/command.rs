@@ -6,6 +6,11 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tensorlink::folder::ModelFolder;
+use tensorlink_graph::transformer::Family;
+use tensorlink_graph::transformer::fixture::{Folder, Stored, tokenizer_json};
+use tensorlink_tensor::Device;
+use tensorlink_tensor::float::{FloatModel, Precision};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{Child, Command};
 
@@ -148,6 +153,50 @@ async fn a_model_that_was_quantised_once_is_served_without_its_floats() {
     }
     assert!(answers[0].1["completion_tokens"].as_u64().is_some_and(|tokens| tokens > 0), "{answers:?}");
     assert_eq!(answers[0], answers[1]);
+}
+
+/// Writes a tiny folder of a dozen words.
+fn write(path: &Path, folder: &Folder) {
+    std::fs::create_dir(path).unwrap();
+    std::fs::write(path.join("config.json"), folder.config_json()).unwrap();
+    std::fs::write(path.join("model.safetensors"), folder.safetensors(Stored::F32)).unwrap();
+    std::fs::write(path.join("tokenizer.json"), tokenizer_json()).unwrap();
+}
+
+#[tokio::test]
+async fn a_reranker_is_served_and_scores_as_its_floats_do() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("texts"), "the cat sat on the mat\na dog ran\nthe dog sat on a cat\n").unwrap();
+    let path = folder.path().join("tiny");
+    let mut model = Folder::reranker(Family::Bert);
+    // Scores far apart, and told as they are.
+    model.tensor("classifier.weight").unwrap().values.iter_mut().for_each(|weight| *weight *= 1000.0);
+    model.config.insert("sentence_transformers".into(), json!({"activation_fn": "torch.nn.modules.linear.Identity"}));
+    write(&path, &model);
+    let opened = ModelFolder::open(&path).unwrap();
+    let (pairs, weights) = (opened.pairs().unwrap().unwrap(), opened.weights().unwrap());
+    let float = FloatModel::new(opened.architecture(), &weights, Device::Cpu, Precision::F32).unwrap();
+    let (query, documents) = ("the cat", ["sat on the mat", "a dog ran", "the cat", "dog dog dog"]);
+    let due = documents.map(|document| {
+        let ids = pairs.encode(query, document).unwrap();
+        f64::from(float.forward(&ids, None).unwrap().values().unwrap()[0])
+    });
+    let args = ["tiny", "--no-auth", "--calibration", "texts", "--setting", "reference", "--accept-loss"];
+    let (_serve, line) = start(folder.path(), &args).await;
+    let ready: Value = serde_json::from_str(&line).unwrap();
+    let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
+    let url = format!("{}/rerank", ready["url"].as_str().unwrap());
+    let body = json!({"model": "tiny", "query": query, "documents": documents});
+    let answer: Value = http.post(&url).json(&body).send().await.unwrap().json().await.unwrap();
+    let results = answer["results"].as_array().unwrap();
+    assert_eq!(results.len(), documents.len(), "{answer}");
+    for result in results {
+        let (index, score) = (result["index"].as_u64().unwrap(), result["relevance_score"].as_f64().unwrap());
+        let due = due[index as usize];
+        assert!((score - due).abs() < 0.1, "document {index}: {score}, in floats {due}");
+    }
+    let [least, most] = [f64::min, f64::max].map(|of| due.into_iter().reduce(of).unwrap());
+    assert!(most - least > 1.0, "{due:?}");
 }
 
 /// Starts a gateway in a folder; its process, and the line by which it says that it is ready.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tensorlink::gateway::backend::{Makes, Model};
+use tensorlink::gateway::backend::{Before, Makes, Model};
 use tensorlink::gateway::exact::Exact;
 use tensorlink::gateway::local::{Local, TokenizeError};
 use tensorlink_graph::transformer::random::{self, Dimensions};
@@ -20,7 +20,7 @@ const SIZE: Dimensions =
 fn quantized(architecture: Architecture) -> Quantized {
     let weights = random::weights(&architecture, 5).unwrap();
     let float = FloatModel::new(&architecture, &weights, Device::Cpu, Precision::F32).unwrap();
-    let texts = [letters("exact", None).unwrap(), letters("other", None).unwrap()];
+    let texts = [letters("exact", &Before::Default).unwrap(), letters("other", &Before::Default).unwrap()];
     let largest = calibrate(&float, texts.iter().map(Vec::as_slice)).unwrap();
     Quantized::new(architecture, Setting::default(), &weights, &largest).unwrap()
 }
@@ -30,17 +30,17 @@ fn stage(model: &Quantized, layers: std::ops::Range<u32>) -> StageRunner<TorchEn
     StageRunner::new(TorchEngine::new(Device::Cpu).unwrap(), plan, &constants).unwrap()
 }
 
-fn letters(text: &str, _: Option<&str>) -> Result<Vec<u32>, TokenizeError> {
+fn letters(text: &str, _: &Before) -> Result<Vec<u32>, TokenizeError> {
     Ok(text.bytes().map(|byte| u32::from(byte) % SIZE.vocabulary).collect())
 }
 
 #[tokio::test]
 async fn an_exact_model_in_two_stages_answers_with_its_own_vectors() {
     let model = quantized(random::bert(SIZE));
-    let whole = stage(&model, 0..3).run(&tokens(&letters("exact", None).unwrap()).unwrap()).unwrap();
+    let whole = stage(&model, 0..3).run(&tokens(&letters("exact", &Before::Default).unwrap()).unwrap()).unwrap();
     let expected: Vec<f32> = whole.to_f64().into_iter().map(|value| value as f32).collect();
 
-    let exact = Exact::new(vec![stage(&model, 0..1), stage(&model, 1..3)], Box::new(letters)).unwrap();
+    let exact = Exact::new(vec![stage(&model, 0..1), stage(&model, 1..3)], Arc::new(letters)).unwrap();
     let makes = Makes::Vectors { dimensions: 24 };
     let shape = Model { id: "tiny".into(), created: 0, context: 16, vocabulary: 50, makes };
     let mut local = Local::new();
@@ -61,7 +61,7 @@ async fn an_exact_model_in_two_stages_answers_with_its_own_vectors() {
 #[test]
 fn stages_that_are_no_whole_embedding_model_are_refused() {
     let bert = quantized(random::bert(SIZE));
-    let refused = |stages| Exact::<TorchEngine>::new(stages, Box::new(letters)).err().unwrap().to_string();
+    let refused = |stages| Exact::<TorchEngine>::new(stages, Arc::new(letters)).err().unwrap().to_string();
     assert!(refused(vec![]).contains("without stages"));
     assert!(refused(vec![stage(&bert, 1..3)]).contains("begins with layer 1, expected 0"));
     assert!(refused(vec![stage(&bert, 0..2)]).contains("2 layers, the model 3"));

@@ -16,6 +16,7 @@ mod limits;
 mod local;
 mod openai;
 mod receipts;
+mod rerank;
 mod speaker;
 mod streams;
 mod support;

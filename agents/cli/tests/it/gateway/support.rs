@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
-use tensorlink::gateway::backend::{Backend, Makes, Model};
+use tensorlink::gateway::backend::{Backend, Before, Makes, Model};
 use tensorlink::gateway::keys::Keys;
 use tensorlink::gateway::local::{EmbedError, Embedder, Local, TokenizeError};
 use tensorlink::gateway::{Access, Gateway, Limits, server};
@@ -82,7 +82,8 @@ impl Embedder for Words {
         }
     }
 
-    fn tokenize(&self, text: &str, prompt: Option<&str>) -> Result<Vec<u32>, TokenizeError> {
+    fn tokenize(&self, text: &str, before: &Before) -> Result<Vec<u32>, TokenizeError> {
+        let prompt = if let Before::Prompt(name) = before { Some(name) } else { None };
         if prompt.is_some_and(|prompt| prompt != "query") {
             return Err(TokenizeError::Prompt("the model has no such prompt, but query".into()));
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tensorlink_graph::transformer::Family;
-use tensorlink_graph::transformer::fixture::{Folder, Stored, tokenizer_json};
+use tensorlink_graph::transformer::fixture::{CONTEXT, Folder, Stored, tokenizer_json};
 
 use super::eventually;
 use super::network::{Network, USER};
@@ -14,8 +14,9 @@ use super::network::{Network, USER};
 /// Name of the gateway's process.
 const GATEWAY: &str = "gateway";
 const MODEL: &str = "all-MiniLM-L6-v2";
-/// Folders of the untrained decoder: the gateway names a model as its folder.
+/// Folders of the untrained models: the gateway names a model as its folder.
 const DECODER: &str = "tiny-llama";
+const RERANKER: &str = "tiny-reranker";
 /// Of a text.
 const MOST_TOKENS: u64 = 12;
 /// The model is read, calibrated and published, or its files are fetched and checked for every length.
@@ -45,6 +46,8 @@ impl Default for Shape {
 pub(crate) struct Served {
     model: PathBuf,
     calibration: Option<PathBuf>,
+    /// Whether it may differ from its floats: scores of words that it does not know are all alike.
+    lossy: bool,
     pub(crate) shape: Shape,
 }
 
@@ -64,12 +67,10 @@ fn encoder() -> PathBuf {
     folder
 }
 
-/// Writes an untrained decoder of a dozen words for texts of so many tokens, and texts to calibrate it on.
-fn decoder(network: &Network, context: u32) -> (PathBuf, PathBuf) {
-    let path = network.path(DECODER);
+/// Writes an untrained model of a dozen words, and texts to calibrate it on.
+fn untrained(network: &Network, name: &str, folder: &Folder) -> (PathBuf, PathBuf) {
+    let path = network.path(name);
     std::fs::create_dir(&path).unwrap();
-    let mut folder = Folder::new(Family::Llama);
-    folder.config.insert("max_position_embeddings".into(), context.into());
     std::fs::write(path.join("config.json"), folder.config_json()).unwrap();
     std::fs::write(path.join("model.safetensors"), folder.safetensors(Stored::Bf16)).unwrap();
     std::fs::write(path.join("tokenizer.json"), tokenizer_json()).unwrap();
@@ -83,8 +84,17 @@ fn decoder(network: &Network, context: u32) -> (PathBuf, PathBuf) {
 impl Served {
     /// The untrained decoder, which is put into integers when its job is posted.
     pub(crate) fn decoder(network: &Network, shape: Shape) -> Self {
-        let (model, texts) = decoder(network, shape.longest);
-        Self { model, calibration: Some(texts), shape }
+        let mut folder = Folder::new(Family::Llama);
+        folder.config.insert("max_position_embeddings".into(), shape.longest.into());
+        let (model, texts) = untrained(network, DECODER, &folder);
+        Self { model, calibration: Some(texts), lossy: false, shape }
+    }
+
+    /// An untrained encoder that scores pairs of texts.
+    fn reranker(network: &Network) -> Self {
+        let (model, texts) = untrained(network, RERANKER, &Folder::reranker(Family::Bert));
+        let longest = u32::try_from(CONTEXT).unwrap();
+        Self { model, calibration: Some(texts), lossy: true, shape: Shape { longest, ..Shape::default() } }
     }
 
     /// The command that posts the job.
@@ -103,6 +113,9 @@ impl Served {
         if let Some(texts) = &self.calibration {
             command.arg("--calibration").arg(texts);
         }
+        if self.lossy {
+            command.arg("--accept-loss");
+        }
         command
     }
 
@@ -120,7 +133,7 @@ impl Serving {
 
     /// Posts a job of two stages for the pretrained encoder, hires workers for it, and opens a gateway to them.
     pub(crate) async fn start(network: &mut Network) -> Self {
-        Self::of(network, Served { model: encoder(), calibration: None, shape: Shape::default() }).await
+        Self::of(network, Served { model: encoder(), calibration: None, lossy: false, shape: Shape::default() }).await
     }
 
     /// The same for a decoder, and a job of this shape.
@@ -137,7 +150,13 @@ impl Serving {
         command.arg("--calibration").args(&served.calibration);
         assert!(super::run(command, START).await.ok, "the model is put into integers");
         std::fs::remove_dir_all(served.model).unwrap();
-        Self::of(network, Served { model: integers, calibration: None, shape }).await
+        Self::of(network, Served { model: integers, calibration: None, lossy: false, shape }).await
+    }
+
+    /// The same for an untrained encoder that scores pairs of texts.
+    pub(crate) async fn start_reranker(network: &mut Network) -> Self {
+        let served = Served::reranker(network);
+        Self::of(network, served).await
     }
 
     async fn of(network: &mut Network, served: Served) -> Self {
@@ -214,6 +233,16 @@ impl Serving {
         let vectors = answer["data"].as_array().unwrap().iter();
         let vectors = vectors.map(|item| serde_json::from_value(item["embedding"].clone()).unwrap()).collect();
         Ok((vectors, id))
+    }
+
+    /// Documents by how well they answer a query, the best first, with their scores, and the id of their receipts.
+    pub(crate) async fn rerank(&self, query: &str, documents: &[&str]) -> Result<(Vec<(usize, f64)>, String), Value> {
+        let asked = json!({ "model": RERANKER, "query": query, "documents": documents });
+        let (answer, id) = self.post("rerank", asked).await?;
+        let results = answer["results"].as_array().unwrap().iter();
+        let scored =
+            |result: &Value| (result["index"].as_u64().unwrap() as usize, result["relevance_score"].as_f64().unwrap());
+        Ok((results.map(scored).collect(), id))
     }
 
     /// Asks until there is an answer: workers may be restarting.
