@@ -50,7 +50,9 @@ fn of(measure: &Measure<'_>, path: &Path) -> Result<Vec<Figure>> {
         Figure::new(Row::Model, format!("{name}, against f32: {what}"), value, goal).from(note.clone())
     };
     Ok(match folder.architecture().output {
-        Output::Classes(_) => bail!("{name} tells classes of texts apart, which is not served: choose another model"),
+        Output::Classes(_) => {
+            bail!("{name} tells classes of texts apart, which is not compared here: choose another model")
+        }
         Output::Embedding(_) => vec![
             figure("cosine, mean", (d.cosine_mean, Unit::Number), Some(Goal::AtLeast(COSINES[0]))),
             figure("cosine, least", (d.cosine_min, Unit::Number), Some(Goal::AtLeast(COSINES[1]))),

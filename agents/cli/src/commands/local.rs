@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Instant, UNIX_EPOCH};
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use tensorlink_graph::Engine;
 use tensorlink_graph::transformer::decode::CachedRunner;
 use tensorlink_graph::transformer::plan::Head;
@@ -23,11 +23,7 @@ use crate::gateway::local::{Local, Tokenize, TokenizeError};
 use crate::quantized::loss::Acceptance;
 use crate::quantized::{Quantising, exact, measured};
 
-/// What is said of a model that is trained here, and asked elsewhere.
-const UNSERVED: &str =
-    "the model tells classes of texts apart, which is not served yet: ask it by Hugging Face's transformers";
-
-/// How a model reads texts that it makes one vector of, or scores.
+/// How a model reads texts that it makes one vector of, scores, or tells classes of.
 pub(super) fn reading(folder: &ModelFolder) -> Result<Tokenize> {
     if let Some(pairs) = folder.pairs()? {
         return Ok(Arc::new(move |text: &str, before: &Before| match before {
@@ -58,8 +54,7 @@ pub(super) fn open(
         let folder = ModelFolder::open(path)?;
         let tokenizer = match folder.architecture().output {
             Output::Logits { .. } => Some(HfTokenizer::of(&folder).with_context(|| id.clone())?),
-            Output::Embedding(_) | Output::Classes(1) => None,
-            Output::Classes(_) => bail!(UNSERVED),
+            Output::Embedding(_) | Output::Classes(_) => None,
         };
         folders.push((id, folder, tokenizer));
     }
@@ -120,6 +115,10 @@ pub(super) fn named(paths: &[PathBuf]) -> Result<Vec<(String, PathBuf)>> {
 pub(super) fn describe(id: &str, folder: &ModelFolder) -> Result<Model> {
     let architecture = folder.architecture();
     let scores = folder.pairs()?.map(|pairs| Makes::Scores { sigmoid: pairs.sigmoid() });
+    let classes = || {
+        let labels = folder.description().classes.clone().into();
+        Ok::<_, anyhow::Error>(Makes::Classes { labels, several: folder.several_classes()? })
+    };
     let made = std::fs::metadata(folder.path())?.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok(Model {
         id: id.to_owned(),
@@ -129,7 +128,7 @@ pub(super) fn describe(id: &str, folder: &ModelFolder) -> Result<Model> {
         makes: match architecture.output {
             Output::Embedding(_) => Makes::Vectors { dimensions: architecture.vector_width() },
             Output::Logits { .. } => Makes::Text,
-            Output::Classes(_) => scores.context(UNSERVED)?,
+            Output::Classes(_) => scores.map_or_else(classes, Ok)?,
         },
     })
 }

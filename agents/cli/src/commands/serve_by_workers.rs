@@ -86,7 +86,7 @@ async fn open(
     let boundaries = note.boundaries(ports.store.as_ref()).await?;
     let makes = match model.makes {
         Makes::Text => boundaries.chooses(),
-        Makes::Vectors { .. } | Makes::Scores { .. } => {
+        Makes::Vectors { .. } | Makes::Scores { .. } | Makes::Classes { .. } => {
             !boundaries.chooses() && model.makes.elements().map(u64::from) == Some(boundaries.dimensions())
         }
     };
@@ -114,7 +114,7 @@ async fn open(
 /// How a folder's model reads and writes.
 fn words(folder: &ModelFolder, model: &Model) -> Result<Words> {
     Ok(match model.makes {
-        Makes::Vectors { .. } | Makes::Scores { .. } => Words::Vectors(reading(folder)?),
+        Makes::Vectors { .. } | Makes::Scores { .. } | Makes::Classes { .. } => Words::Vectors(reading(folder)?),
         Makes::Text => Words::Texts(Arc::new(HfTokenizer::of(folder)?)),
     })
 }

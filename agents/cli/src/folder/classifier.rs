@@ -8,7 +8,7 @@ use tensorlink_graph::transformer::{Architecture, Weights, export};
 
 use super::trained::{tokenizer, tokenizer_config};
 use super::unfinished::Unfinished;
-use super::{FolderError, WEIGHTS};
+use super::{CALIBRATION, FolderError, WEIGHTS};
 
 /// What the folder is made of.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +21,8 @@ pub struct Classifier<'a> {
     pub tokens: &'a [String],
     /// Names of its classes, in the order of their numbers.
     pub classes: &'a [String],
+    /// Some texts to calibrate its integers on.
+    pub texts: &'a [String],
 }
 
 impl Classifier<'_> {
@@ -33,6 +35,7 @@ impl Classifier<'_> {
         new.write_all([
             ("config.json", export::classifier_config(self.architecture, self.classes)?),
             (WEIGHTS, export::safetensors(self.architecture, self.weights)?),
+            (CALIBRATION, export::json(&self.texts)?),
             ("tokenizer.json", export::json(&beginning(tokenizer(self.tokens)))?),
             ("tokenizer_config.json", export::json(&padded(tokenizer_config(self.architecture.context)))?),
         ])?;
@@ -91,8 +94,14 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let out = parent.path().join("model");
         let classes = &data.classes;
-        Classifier { architecture: &architecture, weights: &weights, tokens: &tokens, classes }.write(&out).unwrap();
+        let texts = ["a pint".to_owned(), "日!".to_owned()];
+        Classifier { architecture: &architecture, weights: &weights, tokens: &tokens, classes, texts: &texts }
+            .write(&out)
+            .unwrap();
         let folder = ModelFolder::open(&out).unwrap();
+        assert_eq!(folder.calibration().unwrap().as_deref(), Some(&texts[..]));
+        let exact = crate::quantized::exact(&folder, &Default::default(), tensorlink_tensor::Device::Cpu).unwrap();
+        assert_eq!(exact.architecture(), folder.architecture());
         assert!(folder.weights().unwrap() == weights);
         assert_eq!((folder.architecture(), &folder.description().classes), (&architecture, classes));
         let encode = |text: &str| folder.tokenizer().encode_cut(text, 6).unwrap();

@@ -10,7 +10,7 @@
 //! | [`tokenizer`] | text to tokens and back |
 //! | [`sentences`] | texts that vectors are made of, as sentence-transformers reads them |
 //! | `modules` | the parts that sentence-transformers puts one after another |
-//! | [`pairs`] | pairs of texts that are scored, as its cross encoders read them |
+//! | [`pairs`] | pairs of texts that are scored, as its cross encoders read them; what a model's numbers mean |
 //! | [`template`] | conversations in the model's own form |
 //! | `ends` | the tokens that end a text |
 //! | [`integers`] | a quantised model in its folder |

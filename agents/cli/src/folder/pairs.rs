@@ -1,5 +1,5 @@
-//! How a model that scores pairs of texts reads them, and what its score is to people: as the cross encoders of
-//! sentence-transformers do.
+//! How a model that scores pairs of texts reads them, as the cross encoders of sentence-transformers do; and what the
+//! numbers of a model with labels are to people.
 
 use serde::Deserialize;
 use tensorlink_graph::transformer::Output;
@@ -11,12 +11,13 @@ const TOKENIZER: &str = "tokenizer_config.json";
 /// Where it says what becomes of a score.
 const CONFIG: &str = "config.json";
 
-/// What of [`CONFIG`] matters here: the full name of a class, in its two spellings.
+/// What of [`CONFIG`] matters here: the full name of a class, in its two spellings; how classes are to be told apart.
 #[derive(Deserialize, Default)]
 struct Stated {
     #[serde(default)]
     sentence_transformers: Option<CrossEncoder>,
     sbert_ce_default_activation_function: Option<String>,
+    problem_type: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -68,6 +69,15 @@ impl ModelFolder {
             }
         };
         Ok(Some(Pairs { tokenizer: self.tokenizer().clone(), most, second, sigmoid }))
+    }
+
+    /// Whether a text may be of several of its classes.
+    ///
+    /// # Errors
+    /// [`FolderError::Sentences`], or a file that cannot be read.
+    pub fn several_classes(&self) -> Result<bool, FolderError> {
+        let stated: Stated = self.stated(CONFIG)?;
+        Ok(stated.problem_type.as_deref() == Some("multi_label_classification"))
     }
 
     fn stated<T: serde::de::DeserializeOwned + Default>(&self, file: &'static str) -> Result<T, FolderError> {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -25,7 +26,7 @@ pub struct Model {
 }
 
 /// What a model makes of a text.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Makes {
     /// A vector.
     Vectors {
@@ -39,14 +40,22 @@ pub enum Makes {
         /// Whether clients are told the logistic of it, `1 / (1 + e^−x)`.
         sigmoid: bool,
     },
+    /// A number for each of some classes.
+    Classes {
+        /// Their names.
+        labels: Arc<[String]>,
+        /// Whether a text may be of several: clients are told the logistic of each number, not the softmax of all.
+        several: bool,
+    },
 }
 
 impl Makes {
     /// Elements that are made of a text at once; none if it is continued.
-    pub const fn elements(self) -> Option<u32> {
+    pub fn elements(&self) -> Option<u32> {
         match self {
-            Self::Vectors { dimensions } => Some(dimensions),
+            Self::Vectors { dimensions } => Some(*dimensions),
             Self::Scores { .. } => Some(1),
+            Self::Classes { labels, .. } => u32::try_from(labels.len()).ok(),
             Self::Text => None,
         }
     }
@@ -73,7 +82,7 @@ pub enum Input {
     Tokens(Vec<u32>),
 }
 
-/// Texts of which vectors, or scores, are wanted.
+/// Texts of which vectors, scores or classes are wanted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Texts {
     /// The texts.
@@ -246,7 +255,8 @@ pub trait Backend: Send + Sync + 'static {
     /// Whether every model still answers.
     fn alive(&self) -> bool;
 
-    /// A vector for each text, or its score alone, in order. One bad text refuses them all, before any is computed.
+    /// A vector for each text, its score or its classes', in order. One bad text refuses them all, before any
+    /// is computed.
     ///
     /// # Errors
     /// [`BackendError`].

@@ -167,7 +167,7 @@ impl ApiError {
     pub fn other_kind(id: &str) -> Self {
         let message = format!(
             "The model {id:?} is not supported at this address: models that make vectors answer POST /v1/embeddings, models \
-             that score texts POST /v1/rerank, models that continue texts POST /v1/completions and POST /v1/chat/completions."
+             that score texts POST /v1/rerank, models that tell classes apart POST /v1/classify, models that continue texts POST /v1/completions and POST /v1/chat/completions."
         );
         Self::new(StatusCode::NOT_FOUND, INVALID_REQUEST, None, message).at("model")
     }

@@ -1,4 +1,5 @@
-//! An exact model that makes one vector of a text, or a score, as an embedder: stages in integers on one engine, one after the other.
+//! An exact model that makes one vector of a text, a score or classes, as an embedder: stages in integers on one
+//! engine, one after the other.
 
 use tensorlink_graph::Engine;
 use tensorlink_graph::transformer::{Architecture, Output, Plan, StageRunner, tokens};
@@ -16,12 +17,11 @@ impl<E: Engine> Exact<E> {
     /// Takes the stages of a model, first to last.
     ///
     /// # Errors
-    /// If they are not all of a model's, or the model gives logits, not vectors of texts or scores.
+    /// If they are not all of a model's, or the model gives logits, not one vector of a text.
     pub fn new(stages: Vec<StageRunner<E>>, tokenize: Tokenize) -> Result<Self, EmbedError> {
         match cover(stages.iter().map(StageRunner::plan))?.output {
-            Output::Embedding(_) | Output::Classes(1) => Ok(Self { stages, tokenize }),
+            Output::Embedding(_) | Output::Classes(_) => Ok(Self { stages, tokenize }),
             Output::Logits { .. } => Err("this model continues texts and makes no vectors of them".into()),
-            Output::Classes(_) => Err("this model tells classes of texts apart and makes no vectors of them".into()),
         }
     }
 }

@@ -11,7 +11,7 @@
 //! | [`keys`], [`limit`] | keys in files; token buckets |
 //! | `body`, [`input`] | bodies and texts, bounded while they are read |
 //! | [`generation`] | continuing texts, token by token |
-//! | `embeddings`, `rerank`, `models`, `texts`, `receipts` | the endpoints |
+//! | `embeddings`, `rerank`, `classify`, `models`, `texts`, `receipts` | the endpoints |
 //! | [`error`] | errors in OpenAI's form |
 //!
 //! What is offered is as in <https://platform.openai.com/docs/api-reference>; `GET /healthz` needs no key. Connections
@@ -22,6 +22,7 @@
 //! | `GET /v1/models`, `GET /v1/models/{id}` | |
 //! | `POST /v1/embeddings` | `model`; `input`: a text, texts, token ids, arrays of them; `encoding_format`; `dimensions`: the model's own |
 //! | `POST /v1/rerank`, `POST /v2/rerank` (not OpenAI's; as Jina's and Cohere's) | `model`; `query`; `documents`: texts; `top_n`; `return_documents` |
+//! | `POST /v1/classify`, `POST /classify` (not OpenAI's; as vLLM's) | `model`; `input`, as of embeddings |
 //! | `POST /v1/completions` | `model`; `prompt`, in the forms of `input`, at most 16; `max_tokens` (16) |
 //! | `POST /v1/chat/completions` | `model`; `messages`: `system`, `developer`, `user`, `assistant`, of texts or text parts; `max_completion_tokens` or `max_tokens` (what the context holds) |
 //! | both of these | `temperature` 0 to 2 (1), `top_k` (all; not OpenAI's), `top_p` 0 to 1 (1), `min_p` 0 to 1 (0; not OpenAI's), `seed`, `stop`: up to 4, `stream`, `stream_options.include_usage` |
@@ -46,6 +47,7 @@
 
 pub mod backend;
 mod body;
+mod classify;
 mod connections;
 mod embeddings;
 pub mod error;
@@ -80,7 +82,7 @@ use limit::Buckets;
 use origins::Origins;
 
 const OFFERED: &str = "GET /v1/models, GET /v1/models/{model}, POST /v1/embeddings, POST /v1/rerank, \
-                       POST /v1/completions, POST /v1/chat/completions, GET /v1/receipts/{id}, GET /healthz";
+                       POST /v1/classify, POST /v1/completions, POST /v1/chat/completions, GET /v1/receipts/{id}, GET /healthz";
 /// When a client whom we cannot admit should come back.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -158,6 +160,8 @@ impl Gateway {
             .route("/v1/models", get(models::list))
             .route("/v1/models/{*id}", get(models::get))
             .route("/v1/embeddings", post(embeddings::create))
+            .route("/v1/classify", post(classify::create))
+            .route("/classify", post(classify::create))
             .route("/v1/rerank", post(rerank::create))
             .route("/v2/rerank", post(rerank::create))
             .route("/v1/receipts/{id}", get(receipts::get))

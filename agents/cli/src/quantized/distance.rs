@@ -31,19 +31,44 @@ pub struct Distance {
     pub largest_difference: f64,
     /// Mean difference of an element.
     pub mean_difference: f64,
-    /// Share of vectors that name the same largest element (decoder) or nearest other text (encoder).
+    /// Share of choices that are the same.
     pub same_choice: f64,
     /// Perplexity of the texts by floats and by integers; decoders only.
     pub perplexity: Option<[f64; 2]>,
     /// Mean over tokens of the divergence (Kullback–Leibler) of what the integers expect to follow from what the floats
     /// expect, nats; decoders only.
     pub divergence: Option<f64>,
-    /// Whether the model scores texts: then all scores together are one vector, less their mean in floats, and its
-    /// cosine is their correlation; a choice is which of two texts has the higher score.
-    #[serde(default)]
-    pub scores: bool,
+    /// What the model chooses.
+    pub choice: Choice,
     /// Share of activations at the limit of their type, over the first texts.
     pub saturated: f64,
+}
+
+/// What a model chooses, in integers as in floats or not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Choice {
+    /// The likeliest token.
+    Token,
+    /// The text that is nearest to a text.
+    Neighbour,
+    /// The likeliest class.
+    Class,
+    /// Which of two texts has the higher score. All scores together are one vector then, less their mean in floats, and
+    /// its cosine is their correlation.
+    Order,
+}
+
+impl Choice {
+    /// As it is said of its being the same.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Token => "next token",
+            Self::Neighbour => "neighbour",
+            Self::Class => "class",
+            Self::Order => "order",
+        }
+    }
 }
 
 impl Distance {
@@ -81,20 +106,22 @@ pub fn distance(prepared: &Prepared, engine: TorchEngine, texts: &[Vec<u32>]) ->
         for (place, (got, due)) in got.chunks(row).zip(due.chunks(row)).enumerate() {
             match a.output {
                 Output::Logits { .. } => rows.logits(got, due, text.get(place + 1).copied()),
-                Output::Embedding(_) | Output::Classes(_) => rows.vector(got, due),
+                Output::Classes(_) => rows.logits(got, due, None),
+                Output::Embedding(_) => rows.vector(got, due),
             }
         }
         if !matches!(a.output, Output::Logits { .. }) {
             pairs.push([got, due.into_iter().map(f64::from).collect()]);
         }
     }
-    let same_choice = match a.output {
-        Output::Embedding(_) => same_neighbours(&pairs) as f64 / rows.rows().max(1) as f64,
-        Output::Logits { .. } | Output::Classes(2..) => rows.same_choices() as f64 / rows.rows().max(1) as f64,
-        Output::Classes(_) => {
+    let (choice, same_choice) = match a.output {
+        Output::Embedding(_) => (Choice::Neighbour, same_neighbours(&pairs) as f64 / rows.rows().max(1) as f64),
+        Output::Logits { .. } => (Choice::Token, rows.same_choices() as f64 / rows.rows().max(1) as f64),
+        Output::Classes(1) => {
             rows = of_scores(&pairs);
-            same_order(&pairs)
+            (Choice::Order, same_order(&pairs))
         }
+        Output::Classes(_) => (Choice::Class, rows.same_choices() as f64 / rows.rows().max(1) as f64),
     };
     let ([cosine_mean, cosine_min], [mean_difference, largest_difference]) = (rows.cosine(), rows.difference());
     let distance = Distance {
@@ -107,8 +134,8 @@ pub fn distance(prepared: &Prepared, engine: TorchEngine, texts: &[Vec<u32>]) ->
         mean_difference,
         same_choice,
         perplexity: rows.perplexity(),
-        divergence: rows.divergence(),
-        scores: a.output == Output::Classes(1),
+        divergence: rows.divergence().filter(|_| choice == Choice::Token),
+        choice,
         saturated: saturated(&runner, texts)?,
     };
     if !distance.is_number() {

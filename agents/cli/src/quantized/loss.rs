@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use tensorlink_graph::transformer::{Quantized, Setting};
 
+use super::distance::Choice;
 use super::{Distance, Measured};
 
 /// The most that a model may lose to be served without `--accept-loss`.
@@ -14,7 +15,7 @@ pub struct Tolerance {
     /// Of decoders: by what share of itself perplexity may rise.
     pub perplexity_rise: f64,
     /// Least share of positions with the same likeliest token (decoders), of texts with the same nearest other text
-    /// (encoders), or of two texts with the same order (models that score texts).
+    /// (encoders) or class, or of two texts with the same order (models that score texts).
     pub same_choice: f64,
     /// Of encoders: least mean cosine between vectors, or correlation of scores.
     pub cosine_mean: f64,
@@ -30,23 +31,11 @@ pub enum Excess {
         /// At most allowed.
         most: f64,
     },
-    /// Too few positions have the same likeliest token.
-    Token {
-        /// Share of them.
-        same: f64,
-        /// Least allowed.
-        least: f64,
-    },
-    /// Too few texts have the same nearest other text.
-    Neighbour {
-        /// Share of them.
-        same: f64,
-        /// Least allowed.
-        least: f64,
-    },
-    /// Too few of two texts have the floats' order.
-    Order {
-        /// Share of them.
+    /// Too few choices are the floats'.
+    Choice {
+        /// What is chosen.
+        of: Choice,
+        /// Share of the same ones.
         same: f64,
         /// Least allowed.
         least: f64,
@@ -78,29 +67,21 @@ impl Tolerance {
         let mut excesses = Vec::new();
         let (same, least) = (distance.same_choice, self.same_choice);
         let few = !at_most(least, same);
-        if distance.divergence.is_some() {
-            let [float, exact] = distance.perplexity.unwrap_or([f64::NAN; 2]);
-            let (rise, most) = (exact / float - 1.0, self.perplexity_rise);
-            if !at_most(rise, most) {
-                excesses.push(Excess::Perplexity { rise, most });
+        let (mean, least_mean) = (distance.cosine_mean, self.cosine_mean);
+        match distance.choice {
+            Choice::Token => {
+                let [float, exact] = distance.perplexity.unwrap_or([f64::NAN; 2]);
+                let (rise, most) = (exact / float - 1.0, self.perplexity_rise);
+                if !at_most(rise, most) {
+                    excesses.push(Excess::Perplexity { rise, most });
+                }
             }
-            if few {
-                excesses.push(Excess::Token { same, least });
-            }
-        } else {
-            let (mean, least_mean) = (distance.cosine_mean, self.cosine_mean);
-            if !at_most(least_mean, mean) {
-                excesses.push(match distance.scores {
-                    true => Excess::Correlation { with: mean, least: least_mean },
-                    false => Excess::Cosine { mean, least: least_mean },
-                });
-            }
-            if few {
-                excesses.push(match distance.scores {
-                    true => Excess::Order { same, least },
-                    false => Excess::Neighbour { same, least },
-                });
-            }
+            _ if at_most(least_mean, mean) => {}
+            Choice::Order => excesses.push(Excess::Correlation { with: mean, least: least_mean }),
+            Choice::Neighbour | Choice::Class => excesses.push(Excess::Cosine { mean, least: least_mean }),
+        }
+        if few {
+            excesses.push(Excess::Choice { of: distance.choice, same, least });
         }
         excesses
     }
@@ -112,24 +93,14 @@ impl fmt::Display for Excess {
             Self::Perplexity { rise, most } => {
                 write!(f, "perplexity rises by {:.2} %, more than {:.0} %", 100.0 * rise, 100.0 * most)
             }
-            Self::Token { same, least } => {
-                write!(
-                    f,
-                    "the likeliest token is the floats' in {:.1} %, less than {:.0} %",
-                    100.0 * same,
-                    100.0 * least
-                )
-            }
-            Self::Neighbour { same, least } => {
-                write!(f, "the nearest text is the floats' in {:.1} %, less than {:.0} %", 100.0 * same, 100.0 * least)
-            }
-            Self::Order { same, least } => {
-                write!(
-                    f,
-                    "two texts are in the floats' order in {:.1} %, less than {:.0} %",
-                    100.0 * same,
-                    100.0 * least
-                )
+            Self::Choice { of, same, least } => {
+                let what = match of {
+                    Choice::Token => "the likeliest token is the floats'",
+                    Choice::Neighbour => "the nearest text is the floats'",
+                    Choice::Class => "the likeliest class is the floats'",
+                    Choice::Order => "two texts are in the floats' order",
+                };
+                write!(f, "{what} in {:.1} %, less than {:.0} %", 100.0 * same, 100.0 * least)
             }
             Self::Correlation { with, least } => {
                 write!(f, "the correlation with the floats' scores is {with:.4}, less than {least}")
@@ -169,13 +140,15 @@ pub fn told(distance: &Distance) -> String {
             100.0 * (exact / float - 1.0),
             distance.tokens
         ),
-        _ if distance.scores => format!(
+        _ if distance.choice == Choice::Order => format!(
             "correlation with floats {:.4}, same order {same:.1} %, on {} pairs of texts",
             distance.cosine_mean, distance.texts
         ),
         _ => format!(
-            "mean cosine to floats {:.4}, same neighbour {same:.1} %, on {} texts",
-            distance.cosine_mean, distance.texts
+            "mean cosine to floats {:.4}, same {} {same:.1} %, on {} texts",
+            distance.cosine_mean,
+            distance.choice.name(),
+            distance.texts
         ),
     }
 }
@@ -219,7 +192,8 @@ mod tests {
 
     /// A decoder's, of this perplexity for 20 in floats.
     fn decoder(perplexity: f64, same_choice: f64) -> Distance {
-        Distance { perplexity: Some([20.0, perplexity]), divergence: Some(0.01), ..encoder(0.5, same_choice) }
+        let (perplexity, divergence) = (Some([20.0, perplexity]), Some(0.01));
+        Distance { perplexity, divergence, choice: Choice::Token, ..encoder(0.5, same_choice) }
     }
 
     fn encoder(cosine_mean: f64, same_choice: f64) -> Distance {
@@ -234,7 +208,7 @@ mod tests {
             same_choice,
             perplexity: None,
             divergence: None,
-            scores: false,
+            choice: Choice::Neighbour,
             saturated: 0.0,
         }
     }
@@ -246,7 +220,7 @@ mod tests {
         assert_eq!(beyond(20.39, 0.9), []);
         assert_eq!(beyond(15.0, 1.0), []);
         assert!(matches!(beyond(20.41, 0.9)[..], [Excess::Perplexity { rise, .. }] if (rise - 0.0205).abs() < 1e-9));
-        assert_eq!(beyond(20.0, 0.899), [Excess::Token { same: 0.899, least: 0.9 }]);
+        assert_eq!(beyond(20.0, 0.899), [Excess::Choice { of: Choice::Token, same: 0.899, least: 0.9 }]);
         assert_eq!(beyond(30.0, 0.5).len(), 2);
         assert_eq!(beyond(f64::NAN, f64::NAN).len(), 2);
     }
@@ -256,9 +230,15 @@ mod tests {
         let beyond = |cosine, same| Tolerance::DEFAULT.exceeded_by(&encoder(cosine, same));
         assert_eq!(beyond(0.99, 0.9), []);
         assert_eq!(beyond(0.9899, 1.0), [Excess::Cosine { mean: 0.9899, least: 0.99 }]);
-        assert_eq!(beyond(1.0, 0.89), [Excess::Neighbour { same: 0.89, least: 0.9 }]);
-        let scores = Tolerance::DEFAULT.exceeded_by(&Distance { scores: true, ..encoder(0.98, 0.8) });
-        assert_eq!(scores, [Excess::Correlation { with: 0.98, least: 0.99 }, Excess::Order { same: 0.8, least: 0.9 }]);
+        assert_eq!(beyond(1.0, 0.89), [Excess::Choice { of: Choice::Neighbour, same: 0.89, least: 0.9 }]);
+        let scores = Tolerance::DEFAULT.exceeded_by(&Distance { choice: Choice::Order, ..encoder(0.98, 0.8) });
+        assert_eq!(
+            scores,
+            [
+                Excess::Correlation { with: 0.98, least: 0.99 },
+                Excess::Choice { of: Choice::Order, same: 0.8, least: 0.9 }
+            ]
+        );
     }
 
     #[test]

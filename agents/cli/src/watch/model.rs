@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use tensorlink_graph::data::labelled::SPECIAL;
 use tensorlink_graph::transformer::{Architecture, Matrix, Parameter, Weights, parameters};
 use tensorlink_graph::{Metrics, TrainingSet};
 use tensorlink_node::ports::chain::JobView;
@@ -81,7 +82,11 @@ impl Learned<'_> {
         let weights = || Weights::new(architecture, matrices(parameters(architecture)));
         match self.base {
             None if !self.tokens.is_empty() => {
-                Classifier { architecture, weights: &weights()?, tokens: self.tokens, classes }.write(out)?;
+                // Special ones are no part of a text.
+                let spelled = |token: &String| if SPECIAL.contains(&token.as_str()) { "" } else { token }.to_owned();
+                let texts = texts(&self.tokens.iter().map(spelled).collect::<Vec<String>>(), self.rows);
+                Classifier { architecture, weights: &weights()?, tokens: self.tokens, classes, texts: &texts }
+                    .write(out)?;
             }
             None => {
                 let texts = texts(classes, self.rows);

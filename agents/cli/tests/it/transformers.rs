@@ -85,7 +85,8 @@ fn encoders(characters: &[String], folders: &Path) {
     let architecture = Architecture { output: Output::Classes(3), ..bert(size) };
     let drawn = weights(&architecture, 11).unwrap();
     let folder = folders.join("bert");
-    let scratch = Classifier { architecture: &architecture, weights: &drawn, tokens: &tokens, classes: &classes };
+    let scratch =
+        Classifier { architecture: &architecture, weights: &drawn, tokens: &tokens, classes: &classes, texts: &[] };
     scratch.write(&folder).unwrap();
     due(&folder, &architecture, &drawn);
 

@@ -94,6 +94,12 @@ impl Folder {
 
     /// A tiny encoder of BERT's or RoBERTa's family that scores pairs of texts.
     pub fn reranker(family: Family) -> Self {
+        Self::classifier(family, &["LABEL_0"])
+    }
+
+    /// A tiny encoder of BERT's or RoBERTa's family that tells classes of texts apart.
+    pub fn classifier(family: Family, labels: &[&str]) -> Self {
+        let classes = labels.len();
         let mut folder = Self::new(family);
         let (class, shapes): (_, &[(&str, &[usize])]) = match family {
             Family::Roberta => (
@@ -101,14 +107,19 @@ impl Folder {
                 &[
                     ("classifier.dense.weight", &[WIDTH, WIDTH]),
                     ("classifier.dense.bias", &[WIDTH]),
-                    ("classifier.out_proj.weight", &[1, WIDTH]),
-                    ("classifier.out_proj.bias", &[1]),
+                    ("classifier.out_proj.weight", &[classes, WIDTH]),
+                    ("classifier.out_proj.bias", &[classes]),
                 ],
             ),
-            _ => ("BertForSequenceClassification", &[("classifier.weight", &[1, WIDTH]), ("classifier.bias", &[1])]),
+            _ => (
+                "BertForSequenceClassification",
+                &[("classifier.weight", &[classes, WIDTH]), ("classifier.bias", &[classes])],
+            ),
         };
         folder.config.insert("architectures".to_owned(), json!([class]));
-        folder.config.insert("id2label".to_owned(), json!({ "0": "LABEL_0" }));
+        let labels: Map<String, Value> =
+            labels.iter().enumerate().map(|(number, label)| (number.to_string(), json!(label))).collect();
+        folder.config.insert("id2label".to_owned(), labels.into());
         folder.tensors.extend(shapes.iter().map(|(name, shape)| {
             let values = values(name, shape.iter().product());
             Tensor { name: (*name).to_owned(), shape: shape.to_vec(), values }

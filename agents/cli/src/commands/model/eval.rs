@@ -11,6 +11,7 @@ use crate::config::Config;
 use crate::folder::ModelFolder;
 use crate::live::say;
 use crate::output;
+use crate::quantized::distance::Choice;
 use crate::quantized::loss::{self, Tolerance};
 use crate::quantized::{Distance, SENTENCES, beside, distance, encode, known, prepare_on, texts};
 
@@ -59,12 +60,8 @@ pub(super) fn eval(config: &Config, args: &EvalArgs) -> Result<()> {
 
 fn text(shown: &Shown<'_>, bytes: u64) -> String {
     let d = shown.distance;
-    let choice = match (d.perplexity, d.scores) {
-        (Some(_), _) => "same next token",
-        (None, true) => "same order",
-        (None, false) => "same neighbour",
-    };
-    let near = if d.scores {
+    let choice = format!("same {}", d.choice.name());
+    let near = if d.choice == Choice::Order {
         ("correlation", format!("{:.6} of the scores", d.cosine_mean))
     } else {
         ("cosine", format!("{:.6} mean, {:.6} least of {} vectors", d.cosine_mean, d.cosine_min, d.vectors))
@@ -74,7 +71,7 @@ fn text(shown: &Shown<'_>, bytes: u64) -> String {
         ("in integers", format!("{:.1} MB, setting {}", bytes as f64 / 1e6, shown.setting)),
         near,
         ("difference", format!("{:.6} mean, {:.6} largest", d.mean_difference, d.largest_difference)),
-        (choice, format!("{:.1} %", 100.0 * d.same_choice)),
+        (choice.as_str(), format!("{:.1} %", 100.0 * d.same_choice)),
     ];
     if let Some([float, exact]) = d.perplexity {
         let rise = 100.0 * (exact / float - 1.0);

@@ -32,7 +32,7 @@ const LAST: Duration = Duration::from_secs(20);
 
 /// What a model makes of texts, and how it reads them.
 pub enum Words {
-    /// Vectors, or scores.
+    /// Vectors, scores or classes.
     Vectors(Tokenize),
     /// More text; of a pipeline that chooses tokens.
     Texts(Arc<dyn Language>),

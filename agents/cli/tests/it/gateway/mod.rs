@@ -5,6 +5,7 @@ mod api;
 mod batch;
 mod browsers;
 mod chat;
+mod classify;
 #[cfg(unix)]
 mod command;
 mod completions;
