@@ -323,6 +323,18 @@ impl Architecture {
         self.heads.saturating_mul(self.head_width)
     }
 
+    /// The layers that a text's vector goes through, by the names of their parameters: dense ones, or BERT's pooler and
+    /// what gives its classes.
+    pub fn text_layers(&self) -> Vec<(String, Dense)> {
+        if let Output::Classes(outputs) = self.output {
+            let pooler = Dense { outputs: self.width, bias: true, curve: Curve::Tanh };
+            let head = Dense { outputs, bias: true, curve: Curve::Identity };
+            return vec![("pooler".to_owned(), pooler), ("head".to_owned(), head)];
+        }
+        let named = |(number, layer): (usize, &Dense)| (format!("dense.{number}"), *layer);
+        self.dense.iter().enumerate().map(named).collect()
+    }
+
     /// Numbers that tokens may have: more than the vocabulary has where texts come in pairs.
     pub const fn token_numbers(&self) -> u32 {
         self.vocabulary.saturating_mul(if self.pairs { 2 } else { 1 })

@@ -190,18 +190,13 @@ pub fn parameters(architecture: &Architecture) -> Vec<Parameter> {
     if a.placement.before() {
         list.norm("final.norm", a.width);
     }
-    match a.output {
-        Output::Logits { tied: false } => list.matrix("head.weight", a.vocabulary, a.width),
-        Output::Classes(classes) => {
-            list.projection("pooler", a.width, a.width, true);
-            list.projection("head", classes, a.width, true);
-        }
-        Output::Logits { tied: true } | Output::Embedding(_) => {}
+    if a.output == (Output::Logits { tied: false }) {
+        list.matrix("head.weight", a.vocabulary, a.width);
     }
     let mut inputs = a.width;
-    for (number, Dense { outputs, bias, .. }) in a.dense.iter().enumerate() {
-        list.projection(&format!("dense.{number}"), *outputs, inputs, *bias);
-        inputs = *outputs;
+    for (name, Dense { outputs, bias, .. }) in a.text_layers() {
+        list.projection(&name, outputs, inputs, bias);
+        inputs = outputs;
     }
     list.parameters
 }

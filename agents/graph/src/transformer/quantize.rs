@@ -15,7 +15,9 @@ use tensorlink_types::operator::MAX_REDUCTION;
 use tensorlink_types::{TensorType, TypeError};
 use thiserror::Error;
 
-use super::architecture::{Activation, Architecture, Curve, Norm, Output, Placement, Pooling, Positions, Rotary};
+use super::architecture::{
+    Activation, Architecture, Curve, Dense, Norm, Output, Placement, Pooling, Positions, Rotary,
+};
 use super::emit::{STREAM_BITS, part_name, parts};
 use super::parameters::{Matrix, Weights, WeightsError};
 use super::plan::PlanError;
@@ -235,13 +237,12 @@ impl Made<'_> {
             let source = |source| QuantizeError::Table { name: "gumbel".to_owned(), source };
             self.constants.insert("gumbel".to_owned(), gumbel_table().map_err(source)?);
         }
+        for (name, layer) in a.text_layers() {
+            self.dense(&name, layer)?;
+        }
         match a.output {
             Output::Logits { tied: true } => Ok(()),
-            Output::Classes(_) => {
-                self.first(a)?;
-                self.dense("pooler", (true, Curve::Tanh))?;
-                self.dense("head", (true, Curve::Identity))
-            }
+            Output::Classes(_) => self.first(a),
             Output::Logits { tied: false } => {
                 let rounding = Rounding::new(self.seen.products("final.norm"), a.width);
                 self.matrix("head.weight", self.bits, &rounding)
@@ -261,9 +262,6 @@ impl Made<'_> {
                     self.keep("output.places", TensorType::new(32, 0, &[a.context]), &places)?;
                     self.keep("output.weights", TensorType::new(VECTOR_BITS, 0, &[a.context]), &weights)?;
                 }
-                for (number, layer) in a.dense.iter().enumerate() {
-                    self.dense(&format!("dense.{number}"), (layer.bias, layer.curve))?;
-                }
                 let (width, count) = (a.vector_width(), a.vector_width() as usize);
                 let gain = vec![1 << UNIT_EXPONENT; count];
                 self.keep("output.gain", TensorType::new(VECTOR_BITS, UNIT_EXPONENT, &[width]), &gain)?;
@@ -279,7 +277,7 @@ impl Made<'_> {
     }
 
     /// A dense layer on a text's vector.
-    fn dense(&mut self, name: &str, (bias, curve): (bool, Curve)) -> Result<(), QuantizeError> {
+    fn dense(&mut self, name: &str, Dense { bias, curve, .. }: Dense) -> Result<(), QuantizeError> {
         let weight = format!("{name}.weight");
         let columns = self.weights.get(&weight)?.columns();
         self.matrix(&weight, self.bits, &Rounding::new(self.seen.products(&format!("{name}.input")), columns))?;

@@ -2,7 +2,7 @@
 
 use tch::{Device, Kind, TchError, Tensor};
 use tensorlink_graph::transformer::{
-    Architecture, Curve, Matrix, Norm, Output, Placement, Positions, Weights, WeightsError, parameters,
+    Architecture, Matrix, Norm, Output, Placement, Positions, Weights, WeightsError, parameters,
 };
 
 use super::layer::{Heads, Layer};
@@ -42,18 +42,9 @@ impl Tensors {
             Output::Logits { tied: true } => Some(Linear::new(tokens.shallow_clone(), None)),
             Output::Logits { tied: false } => Some(Linear::new(loader.matrix("head.weight")?, None)),
         };
-        let layers: Vec<(String, bool, Curve)> = match a.output {
-            Output::Classes(_) => {
-                [("pooler", Curve::Tanh), ("head", Curve::Identity)].map(|(site, c)| (site.to_owned(), true, c)).into()
-            }
-            _ => (0..)
-                .zip(&a.dense)
-                .map(|(n, layer): (u32, _)| (format!("dense.{n}"), layer.bias, layer.curve))
-                .collect(),
-        };
-        let dense = |(site, bias, curve): (String, bool, Curve)| {
-            let linear = loader.linear(&site, bias)?;
-            Ok::<_, FloatError>(Dense { site, linear, curve })
+        let dense = |(site, layer): (String, tensorlink_graph::transformer::Dense)| {
+            let linear = loader.linear(&site, layer.bias)?;
+            Ok::<_, FloatError>(Dense { site, linear, curve: layer.curve })
         };
         let positions = match a.positions {
             Positions::Learned { first } => Some((loader.matrix("embedding.positions")?, first.into())),
@@ -69,7 +60,7 @@ impl Tensors {
             embedding_norm: norm("embedding.norm", a.placement == Placement::After)?,
             layers: (0..a.layers).map(|number| loader.layer(number)).collect::<Result<_, _>>()?,
             final_norm: norm("final.norm", a.placement.before())?,
-            dense: layers.into_iter().map(dense).collect::<Result<_, _>>()?,
+            dense: a.text_layers().into_iter().map(dense).collect::<Result<_, _>>()?,
             head,
         })
     }

@@ -6,7 +6,6 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use tensorlink_graph::transformer::Output;
 use toml::{Table, Value};
 
 use super::folder::{Folder, make};
@@ -37,14 +36,7 @@ pub(super) fn wanted(args: &UpArgs) -> Result<Option<Gateway>> {
         "the local network is for this machine: choose a loopback address for --http, or start `tensorlink serve` yourself"
     );
     let output = ModelFolder::open(&model)?.architecture().output;
-    Ok(Some(Gateway {
-        http: args.http,
-        model,
-        embeds: matches!(output, Output::Embedding(_)),
-        scores: output == Output::Classes(1),
-        accept_loss: args.acceptance.accept_loss,
-        process: None,
-    }))
+    Ok(Some(Gateway { http: args.http, model, output, accept_loss: args.acceptance.accept_loss, process: None }))
 }
 
 /// Starts it.

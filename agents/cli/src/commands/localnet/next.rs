@@ -3,6 +3,8 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
+use tensorlink_graph::transformer::Output;
+
 use super::folder::Folder;
 use super::state::{Gateway, Role, State};
 use super::{gateway, programs};
@@ -57,12 +59,13 @@ fn job(program: &str, root: &Path, stages: usize) -> String {
 
 fn ask(folder: &Folder, gateway: &Gateway) -> String {
     let (key, model) = (here(&gateway::key_file(folder)), gateway::model(&gateway.model));
-    let (route, input) = match (gateway.embeds, gateway.scores) {
-        (true, _) => ("embeddings", r#""input": "How do I get a stain out of a rug?""#),
-        (_, true) => {
+    let (route, input) = match gateway.output {
+        Output::Embedding(_) => ("embeddings", r#""input": "How do I get a stain out of a rug?""#),
+        Output::Classes(1) => {
             ("rerank", r#""query": "a stain on a rug", "documents": ["red wine on a carpet", "share prices"]"#)
         }
-        _ => ("completions", r#""prompt": "In the beginning", "max_tokens": 20"#),
+        Output::Classes(_) => ("classify", r#""input": "In the beginning""#),
+        Output::Logits { .. } => ("completions", r#""prompt": "In the beginning", "max_tokens": 20"#),
     };
     let body = format!(r#"{{"model": {}, {input}}}"#, serde_json::Value::String(model));
     format!(

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
+use tensorlink_graph::transformer::Output;
 use tensorlink_types::Address;
 
 use super::folder::Folder;
@@ -73,11 +74,8 @@ pub(super) enum Role {
 pub(super) struct Gateway {
     pub(super) http: SocketAddr,
     pub(super) model: PathBuf,
-    /// Whether it makes vectors of texts; else it continues them, or scores them.
-    pub(super) embeds: bool,
-    /// Whether it scores texts by a query.
-    #[serde(default)]
-    pub(super) scores: bool,
+    /// What it gives.
+    pub(super) output: Output,
     /// Whether it is served however much it lost in integers.
     #[serde(default)]
     pub(super) accept_loss: bool,

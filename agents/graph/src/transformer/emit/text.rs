@@ -4,7 +4,7 @@ use tensorlink_num::checked::norm_exponent;
 use tensorlink_types::Opcode;
 
 use super::{Emitter, STREAM_BITS, Value, WORD_BITS, exponents};
-use crate::transformer::architecture::{Curve, Pooling};
+use crate::transformer::architecture::{Curve, Dense, Pooling};
 use crate::transformer::inputs::Input;
 use crate::transformer::plan::PlanError;
 
@@ -20,14 +20,11 @@ impl Emitter<'_> {
     pub(in crate::transformer) fn vector(&mut self, x: &Value, pooling: Pooling) -> Result<Value, PlanError> {
         let x = self.last_norm(x)?;
         let (mut vector, times) = self.pooled(&x, pooling)?;
-        let layers = &self.architecture.dense;
-        // Elsewhere the length is normalised away.
-        if !layers.is_empty() {
+        // Without layers the length is normalised away.
+        if !self.architecture.dense.is_empty() {
             vector = self.divided(&vector, times)?;
         }
-        for (number, layer) in layers.iter().enumerate() {
-            vector = self.dense(&format!("dense.{number}"), &vector, (layer.bias, layer.curve))?;
-        }
+        let vector = self.layers(vector)?;
         let (gain, bias) = (self.constant("output.gain")?, self.constant("output.bias")?);
         let to = self.ty("output", WORD_BITS, EMBEDDING_EXPONENT, vector.ty.dims())?;
         let accumulator = norm_exponent(vector.ty.bits()) + exponents(&[&gain]);
@@ -40,8 +37,15 @@ impl Emitter<'_> {
     pub(in crate::transformer) fn classes(&mut self, x: &Value) -> Result<Value, PlanError> {
         let x = self.last_norm(x)?;
         let first = self.first(&x)?;
-        let pooled = self.dense("pooler", &first, (true, Curve::Tanh))?;
-        self.dense("head", &pooled, (true, Curve::Identity))
+        self.layers(first)
+    }
+
+    /// The layers that a text's vector goes through.
+    fn layers(&mut self, mut vector: Value) -> Result<Value, PlanError> {
+        for (name, layer) in self.architecture.text_layers() {
+            vector = self.dense(&name, &vector, layer)?;
+        }
+        Ok(vector)
     }
 
     /// One vector of the tokens', `[1, width]`, and how many times too long it is.
@@ -113,7 +117,7 @@ impl Emitter<'_> {
     }
 
     /// A dense layer on a text's vector: `[1, inputs]` to `[1, outputs]`.
-    fn dense(&mut self, name: &str, x: &Value, (bias, curve): (bool, Curve)) -> Result<Value, PlanError> {
+    fn dense(&mut self, name: &str, x: &Value, Dense { bias, curve, .. }: Dense) -> Result<Value, PlanError> {
         let x = self.quantise(&format!("{name}.input"), Input::Text, x)?;
         let y = self.projection(name, &x, bias, STREAM_BITS)?;
         let table = format!("{name}.curve");
