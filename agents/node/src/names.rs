@@ -8,8 +8,8 @@ use tensorlink_types::{B256, Program};
 use crate::blocking;
 use crate::ports::Store;
 use crate::shard::{ShardError, ShardSource, expect_root};
-use crate::wire::decode;
 use crate::wire::manifest::{MAX_MANIFEST, MAX_PLAN, MAX_PROGRAM, Manifest, StageFiles, parse_cid};
+use crate::wire::{decode, decode_plan};
 
 /// The program of a stage, with its names, and nothing else of the stage: of a serving job the one for texts of
 /// `tokens` tokens. It is the program of this root.
@@ -26,7 +26,7 @@ pub async fn program(
     let program = match manifest.stage(source.stage)? {
         StageFiles::Training(files) => decode("program", &get(parse_cid(&files.program)?, MAX_PROGRAM).await?)?,
         StageFiles::Serving(files) => {
-            let plan: Plan = decode("plan", &get(parse_cid(&files.plan)?, MAX_PLAN).await?)?;
+            let plan: Plan = decode_plan(&get(parse_cid(&files.plan)?, MAX_PLAN).await?)?;
             blocking(move || plan.program(tokens)).await?.into_inner()
         }
     };

@@ -19,7 +19,7 @@ use crate::footprint::Footprint;
 use crate::memory::give_back;
 use crate::ports::{Chain, Store};
 use crate::shard::{Shard, ShardError, ShardSource, expect_root};
-use crate::wire::decode;
+use crate::wire::decode_plan;
 use crate::wire::manifest::{MAX_MANIFEST, MAX_PLAN, Manifest, ManifestError, parse_cid};
 
 /// Most operators of the programs of all lengths together: what a stranger's plan can make us hash, some 5 µs each. A
@@ -92,7 +92,7 @@ impl ServingShard {
         let get = async |cid, limit| store.get(&cid, &source.holders, limit).await;
         let manifest = Manifest::parse(&get(source.manifest, MAX_MANIFEST).await?)?;
         let files = manifest.serving(source.stage)?;
-        let plan: Plan = decode("plan", &get(parse_cid(&files.plan)?, MAX_PLAN).await?)?;
+        let plan: Plan = decode_plan(&get(parse_cid(&files.plan)?, MAX_PLAN).await?)?;
         let memory = room.take(needs(&plan, longest)?).await?.map(Arc::new);
         if files.constants.len() != plan.constants().len() {
             let reason = format!("{} constants for {} slots", files.constants.len(), plan.constants().len());

@@ -22,7 +22,7 @@ use tensorlink_graph::transformer::plan::Head;
 use tensorlink_graph::transformer::{Architecture, Plan, PlanError, Quantized, Setting};
 use tensorlink_node::files::file_len;
 use tensorlink_node::wire::manifest::MAX_PLAN;
-use tensorlink_node::wire::{decode, encode};
+use tensorlink_node::wire::{decode_plan, encode};
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::tensor_root;
 
@@ -38,7 +38,7 @@ const PLAN: &str = "plan.bin";
 const CONSTANTS: &str = "constants.bin";
 const LOSS: &str = "loss.json";
 /// Version of the format, and of what programs make of it.
-const VERSION: u32 = 4;
+const VERSION: u32 = 3;
 
 /// What `quantized.json` says.
 #[derive(PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -109,10 +109,12 @@ impl Integers {
         let manifest = Manifest::parse(&manifest)?;
         manifest.check(folder, small)?;
         let plan = manifest.whole(folder, PLAN, MAX_PLAN)?;
-        let plan: Plan = decode("plan", &plan).map_err(|error| FolderError::Version(error.to_string()))?;
+        let plan = decode_plan(&plan).map_err(|error| FolderError::Version(error.to_string()))?;
         let distance = manifest.whole(folder, LOSS, MAX_JSON)?;
-        let distance = serde_json::from_slice(&distance);
-        let distance = distance.map_err(|error| FolderError::Manifest(format!("{LOSS}: {error}")))?;
+        let distance: Result<Option<Distance>, _> = serde_json::from_slice(&distance);
+        let distance = distance
+            .map(|told| told.map(Distance::of_any_version))
+            .map_err(|error| FolderError::Manifest(format!("{LOSS}: {error}")))?;
         let constants = map(folder, CONSTANTS.into())?.bytes;
         let integers = Self { file: folder.join(CONSTANTS), root: manifest.root, plan, distance, constants };
         if integers.constants.len() as u64 != integers.bytes() {

@@ -39,18 +39,20 @@ pub struct Distance {
     /// expect, nats; decoders only.
     pub divergence: Option<f64>,
     /// What the model chooses.
+    #[serde(default)]
     pub choice: Choice,
     /// Share of activations at the limit of their type, over the first texts.
     pub saturated: f64,
 }
 
 /// What a model chooses, in integers as in floats or not.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
     /// The likeliest token.
     Token,
     /// The text that is nearest to a text.
+    #[default]
     Neighbour,
     /// The likeliest class.
     Class,
@@ -72,6 +74,12 @@ impl Choice {
 }
 
 impl Distance {
+    /// The same as it was read: older versions told of tokens and neighbours only, and not which.
+    #[must_use]
+    pub fn of_any_version(self) -> Self {
+        if self.divergence.is_some() { Self { choice: Choice::Token, ..self } } else { self }
+    }
+
     /// Whether it is one: floats that overflow give no numbers to compare with.
     fn is_number(&self) -> bool {
         let all =

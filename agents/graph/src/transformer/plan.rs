@@ -5,6 +5,8 @@
 //! engine that keeps keys and values and computes one more token at a time gives the same bits, because integers do not
 //! care, so a cache is never part of what is proven.
 
+mod older;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -18,6 +20,8 @@ use super::emit::{Cut, Emitter, STREAM_BITS, Value};
 use super::setting::Setting;
 use super::sites::{Sites, Uncalibrated};
 use crate::check::{CheckedProgram, ProgramError};
+
+pub use older::OlderPlan;
 
 /// Why no program could be emitted.
 #[derive(Clone, PartialEq, Debug, Error)]

@@ -10,6 +10,8 @@ pub mod rpc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tensorlink_graph::transformer::Plan;
+use tensorlink_graph::transformer::plan::OlderPlan;
 use thiserror::Error;
 
 /// Bytes that are not the message they should be.
@@ -28,6 +30,15 @@ pub struct Malformed {
 /// [`Malformed`] if the value has no encoding, which no message type of ours causes.
 pub fn encode<T: Serialize>(what: &'static str, message: &T) -> Result<bytes::Bytes, Malformed> {
     postcard::to_stdvec(message).map(Into::into).map_err(|e| Malformed { what, reason: e.to_string() })
+}
+
+/// Decodes a plan, also one that was published by an older version.
+///
+/// # Errors
+/// [`Malformed`].
+pub fn decode_plan(bytes: &[u8]) -> Result<Plan, Malformed> {
+    let older = |error| decode::<OlderPlan>("plan", bytes).map(Plan::from).map_err(|_| error);
+    decode("plan", bytes).or_else(older)
 }
 
 /// Decodes a message; every byte must be used.

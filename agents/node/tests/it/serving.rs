@@ -13,7 +13,7 @@ use tensorlink_node::replay::Replay;
 use tensorlink_node::serving::{Gives, ServingShard, programs_root};
 use tensorlink_node::shard::{ShardError, ShardSource};
 use tensorlink_node::wire::manifest::{Manifest, StageFiles};
-use tensorlink_node::wire::{decode, encode};
+use tensorlink_node::wire::{decode, decode_plan, encode};
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::{Crossed, ProgramCommitment, receipt, tensor_root, trace_root};
 use tensorlink_types::B256;
@@ -141,7 +141,7 @@ async fn absurd_plans_are_refused() {
         for value in [0, 1, 0x7f, 0xff, good[at] ^ 1] {
             let mut bytes = good.to_vec();
             bytes[at] = value;
-            let Ok(plan) = decode::<Plan>("plan", &bytes) else { continue };
+            let Ok(plan) = decode_plan(&bytes) else { continue };
             refused += usize::from(ServingShard::new(plan, [].into(), LONGEST).is_err());
         }
     }
@@ -243,4 +243,20 @@ fn a_token_costs_its_share_of_the_longest_text() {
     assert_eq!(price_per_token(&longest, LONGEST, 1), Some(1), "never nothing");
     assert_eq!(price_per_token(&longest, LONGEST, 1_000_000_000), Some(work.div_ceil(LONGEST.into())));
     assert_eq!(price_per_token(&longest, LONGEST, u128::MAX), None);
+}
+
+/// Jobs that are under way when a worker or an auditor is updated have plans of the version before.
+#[test]
+fn plans_of_the_version_before_are_read() {
+    for (plan, ..) in plans().into_iter().chain(choosing_plans()) {
+        let whole = encode("plan", &plan).unwrap();
+        // Neither dense layers nor pairs: the last two bytes of an architecture, which is the first thing in a plan.
+        let end = encode("architecture", plan.architecture()).unwrap().len();
+        let older = [&whole[..end - 2], &whole[end..]].concat();
+        assert_eq!(whole[end - 2..end], [0, 0]);
+        assert!(decode::<Plan>("plan", &older).is_err());
+        assert_eq!(decode_plan(&older).unwrap(), plan);
+        assert_eq!(decode_plan(&whole).unwrap(), plan);
+        assert!(decode_plan(&older[..older.len() - 1]).is_err() && decode_plan(&[&older[..], &[0]].concat()).is_err());
+    }
 }

@@ -72,8 +72,23 @@ async fn an_encoder_learns_classes_on_two_workers() {
     assert_eq!(config["id2label"], json!({ "0": "and", "1": "other" }));
     let told = network.ok(USER, &["model", "inspect", &out.display().to_string()]).await;
     assert!(told.stdout.contains("2 classes"), "{}", told.stdout);
-    let refused = network.run(USER, &["serve", &out.display().to_string(), "--device", "cpu"]).await;
-    assert!(!refused.ok && refused.stderr.contains("tells classes of texts apart"), "{}", refused.stderr);
+    // What was learned is served as it is.
+    let serving = ["--json", "serve", "--no-auth", "--accept-loss", "--device", "cpu", "--http", "127.0.0.1:0"];
+    let mut command = network.command(USER, &serving);
+    command.arg(&out);
+    network.spawn("gateway", command);
+    let ready: Value = network.first_json("gateway", LIMIT).await;
+    let model = out.file_name().unwrap().to_str().unwrap();
+    let asked = json!({ "model": model, "input": ["And it came", "The king"] });
+    let http = reqwest::Client::builder().no_proxy().timeout(LIMIT).build().unwrap();
+    let request = http.post(format!("{}/classify", ready["url"].as_str().unwrap())).json(&asked);
+    let answer: Value = request.send().await.unwrap().json().await.unwrap();
+    for item in answer["data"].as_array().unwrap_or_else(|| panic!("{answer}")) {
+        let probs: Vec<f64> = serde_json::from_value(item["probs"].clone()).unwrap();
+        assert!((probs.iter().sum::<f64>() - 1.0).abs() < 1e-9 && probs.len() == 2, "{answer}");
+        assert_eq!(item["label"], if probs[0] >= probs[1] { "and" } else { "other" }, "{answer}");
+    }
+    assert_eq!(answer["data"].as_array().map(Vec::len), Some(2), "{answer}");
 }
 
 /// Of two that train an encoder, the one whose pooler or padding is another.

@@ -126,9 +126,9 @@ fn other_versions_are_told_to_quantise_again() {
     let (_floats, _, parent) = quantised(Family::Bert);
     let path = parent.path().join("out").join(MANIFEST);
     let text = fs::read_to_string(&path).unwrap();
-    fs::write(&path, text.replace("\"version\": 4", "\"version\": 3")).unwrap();
+    fs::write(&path, text.replace("\"version\": 3", "\"version\": 2")).unwrap();
     let error = read(&parent.path().join("out")).unwrap_err().to_string();
-    assert!(error.contains("version 3, this program reads 4") && error.contains("quantise"), "{error}");
+    assert!(error.contains("version 2, this program reads 3") && error.contains("quantise"), "{error}");
 }
 
 /// Calibrated on a file.
