@@ -114,11 +114,6 @@ pub(super) fn named(paths: &[PathBuf]) -> Result<Vec<(String, PathBuf)>> {
 /// What clients are told of a model.
 pub(super) fn describe(id: &str, folder: &ModelFolder) -> Result<Model> {
     let architecture = folder.architecture();
-    let scores = folder.pairs()?.map(|pairs| Makes::Scores { sigmoid: pairs.sigmoid() });
-    let classes = || {
-        let labels = folder.description().classes.clone().into();
-        Ok::<_, anyhow::Error>(Makes::Classes { labels, several: folder.several_classes()? })
-    };
     let made = std::fs::metadata(folder.path())?.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok(Model {
         id: id.to_owned(),
@@ -128,7 +123,13 @@ pub(super) fn describe(id: &str, folder: &ModelFolder) -> Result<Model> {
         makes: match architecture.output {
             Output::Embedding(_) => Makes::Vectors { dimensions: architecture.vector_width() },
             Output::Logits { .. } => Makes::Text,
-            Output::Classes(_) => scores.map_or_else(classes, Ok)?,
+            Output::Classes(_) => match folder.pairs()? {
+                Some(pairs) => Makes::Scores { sigmoid: pairs.sigmoid() },
+                None => {
+                    let labels = folder.description().classes.clone().into();
+                    Makes::Classes { labels, several: folder.several_classes()? }
+                }
+            },
         },
     })
 }

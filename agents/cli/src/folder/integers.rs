@@ -69,7 +69,7 @@ impl Manifest {
 
     /// Checks the files that a model folder's commands read: none is damaged, changed, absent or new.
     fn check(&self, folder: &Path, small: &Small) -> Result<(), FolderError> {
-        for (name, most) in modules::files(small)? {
+        for (name, most) in modules::files(&modules::dense(small)?) {
             let found = optional(folder, &name, most)?.map(|bytes| digest(&bytes));
             if found.as_ref() != self.files.get(&name) {
                 return Err(FolderError::Changed(folder.join(name)));
@@ -196,7 +196,7 @@ pub fn write(source: &ModelFolder, measured: &Measured, out: &Path) -> Result<St
         files.insert(name.to_owned(), digest(bytes));
         new.write(name, |file| file.write_all(bytes))
     };
-    for (name, most) in modules::files(&source.small)? {
+    for (name, most) in modules::files(&modules::dense(&source.small)?) {
         if let Some(bytes) = source.small.optional(&name, most)? {
             keep(&name, &bytes)?;
         }

@@ -48,13 +48,11 @@ pub(super) fn dense(small: &Small) -> Result<Vec<Dense>, FolderError> {
     small.optional(MODULES, MAX_JSON)?.map_or(Ok(Vec::new()), |json| read(&json))
 }
 
-/// Every file that is read of a model but its weights, with its largest size; most may be absent.
-///
-/// # Errors
-/// As [`dense`].
-pub(super) fn files(small: &Small) -> Result<Vec<(String, u64)>, FolderError> {
+/// Every file that is read of a model with these dense layers but its weights, with its largest size; most may be
+/// absent.
+pub(super) fn files(dense: &[Dense]) -> Vec<(String, u64)> {
     let own = SMALL.map(|(name, most)| (name.to_owned(), most));
-    Ok(own.into_iter().chain(dense(small)?.iter().map(|layer| (layer.config(), MAX_JSON))).collect())
+    own.into_iter().chain(dense.iter().map(|layer| (layer.config(), MAX_JSON))).collect()
 }
 
 fn read(json: &[u8]) -> Result<Vec<Dense>, FolderError> {

@@ -4,11 +4,9 @@
 use serde::Deserialize;
 use tensorlink_graph::transformer::Output;
 
-use super::{FolderError, MAX_JSON, ModelFolder, TextTokenizer, TokenizerError};
+use super::{FolderError, ModelFolder, TextTokenizer, TokenizerError};
 
-/// Where a folder says how far it reads.
-const TOKENIZER: &str = "tokenizer_config.json";
-/// Where it says what becomes of a score.
+/// Where a folder says what becomes of a score.
 const CONFIG: &str = "config.json";
 
 /// What of [`CONFIG`] matters here: the full name of a class, in its two spellings; how classes are to be told apart.
@@ -23,12 +21,6 @@ struct Stated {
 #[derive(Deserialize)]
 struct CrossEncoder {
     activation_fn: Option<String>,
-}
-
-/// What of [`TOKENIZER`] matters here. It may be a float as large as no number of tokens is.
-#[derive(Deserialize, Default)]
-struct Length {
-    model_max_length: Option<f64>,
 }
 
 /// How pairs of texts become tokens.
@@ -52,12 +44,9 @@ impl ModelFolder {
         if a.output != Output::Classes(1) {
             return Ok(None);
         }
-        let length: Length = self.stated(TOKENIZER)?;
-        let known = length.model_max_length.filter(|most| *most >= 1.0);
-        // SAFETY of the cast: it saturates.
-        let most = known.map_or(a.context, |most| a.context.min(most as u32)) as usize;
+        let most = self.reads_up_to(None)?;
         let second = a.token_numbers().saturating_sub(a.vocabulary);
-        let stated: Stated = self.stated(CONFIG)?;
+        let stated: Stated = self.read_as(CONFIG)?.unwrap_or_default();
         let named = stated.sentence_transformers.and_then(|of| of.activation_fn);
         let class = named.or(stated.sbert_ce_default_activation_function);
         let sigmoid = match class.as_deref().and_then(|name| name.rsplit('.').next()) {
@@ -76,15 +65,8 @@ impl ModelFolder {
     /// # Errors
     /// [`FolderError::Sentences`], or a file that cannot be read.
     pub fn several_classes(&self) -> Result<bool, FolderError> {
-        let stated: Stated = self.stated(CONFIG)?;
+        let stated: Stated = self.read_as(CONFIG)?.unwrap_or_default();
         Ok(stated.problem_type.as_deref() == Some("multi_label_classification"))
-    }
-
-    fn stated<T: serde::de::DeserializeOwned + Default>(&self, file: &'static str) -> Result<T, FolderError> {
-        let json = self.small.optional(file, MAX_JSON)?;
-        let stated = json.map(|json| serde_json::from_slice(&json)).transpose();
-        let refused = |error: serde_json::Error| FolderError::Sentences { file, reason: error.to_string() };
-        Ok(stated.map_err(refused)?.unwrap_or_default())
     }
 }
 
@@ -144,7 +126,7 @@ mod tests {
         assert_eq!(lengths(&long, "the dog"), (CONTEXT - 3, 3));
         let (query, document) = lengths(&long, &long);
         assert!(query + document == CONTEXT && query.abs_diff(document) <= 2, "{query}, {document}");
-        fs::write(dir.path().join(TOKENIZER), json!({ "model_max_length": 7 }).to_string()).unwrap();
+        fs::write(dir.path().join("tokenizer_config.json"), json!({ "model_max_length": 7 }).to_string()).unwrap();
         assert_eq!(opened(&dir).encode("the dog", &long).unwrap().len(), 7);
     }
 

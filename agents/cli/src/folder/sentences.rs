@@ -67,11 +67,8 @@ impl ModelFolder {
         }
         let of_sentences = reading.is_some() || self.small.optional(MODULES, MAX_JSON)?.is_some();
         let reading = reading.unwrap_or_default();
-        let stated: Stated = self.read_as("tokenizer_config.json")?.unwrap_or_default();
-        let context = self.architecture().context;
-        let known = reading.max_seq_length.map(f64::from).or(stated.model_max_length).filter(|most| *most >= 1.0);
-        // SAFETY of the cast: it saturates.
-        let most = of_sentences.then(|| known.map_or(context, |most| context.min(most as u32)) as usize);
+        let most = self.reads_up_to(reading.max_seq_length)?;
+        let most = of_sentences.then_some(most);
         let refused = |file, reason: String| FolderError::Sentences { file, reason };
         let default = prompts.default_prompt_name;
         let prompts = prompts.prompts.unwrap_or_default();
@@ -92,7 +89,18 @@ impl ModelFolder {
         Ok(Sentences { tokenizer: self.tokenizer().clone(), most, lower, prompts, default })
     }
 
-    fn read_as<T: serde::de::DeserializeOwned>(&self, file: &'static str) -> Result<Option<T>, FolderError> {
+    /// Tokens after which texts are cut: so many, or where none are said those of its tokenizer; never more than its
+    /// context.
+    pub(super) fn reads_up_to(&self, said: Option<u32>) -> Result<usize, FolderError> {
+        let stated: Stated = self.read_as("tokenizer_config.json")?.unwrap_or_default();
+        let context = self.architecture().context;
+        let known = said.map(f64::from).or(stated.model_max_length).filter(|most| *most >= 1.0);
+        // SAFETY of the cast: it saturates.
+        Ok(known.map_or(context, |most| context.min(most as u32)) as usize)
+    }
+
+    /// What a file says of how texts are read, if there is one.
+    pub(super) fn read_as<T: serde::de::DeserializeOwned>(&self, file: &'static str) -> Result<Option<T>, FolderError> {
         let json = self.small.optional(file, MAX_JSON)?;
         let read = json.map(|json| serde_json::from_slice(&json)).transpose();
         read.map_err(|error| FolderError::Sentences { file, reason: error.to_string() })

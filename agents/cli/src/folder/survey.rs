@@ -9,9 +9,7 @@ use super::integers::MANIFEST;
 use super::small::{Small, there};
 use super::unfinished::Unfinished;
 use super::vocabulary::instead;
-use super::{
-    ChatTemplate, Floats, FolderError, INDEX, ModelFolder, SMALL, Stored, WEIGHTS, described, modules, tokenizer_of,
-};
+use super::{ChatTemplate, Floats, FolderError, INDEX, ModelFolder, Stored, WEIGHTS, described, modules, tokenizer_of};
 
 /// Most files of a folder that are named as not used.
 const MOST_NAMED: usize = 100;
@@ -60,8 +58,7 @@ impl Survey {
         }
         let ignored = match &small {
             Small::Lying { folder, made } => {
-                let files =
-                    modules::files(&small).unwrap_or_else(|_| SMALL.map(|(name, most)| (name.to_owned(), most)).into());
+                let files = modules::files(&modules::dense(&small).unwrap_or_default());
                 let family = description.as_ref().map(|description| description.architecture.family);
                 let instead = family.filter(|_| !made.is_empty()).map_or(&[][..], instead);
                 not_read((folder, &files), floats.as_ref(), instead)?
@@ -127,7 +124,7 @@ impl ModelFolder {
         let Stored::Floats(Floats { files, index, dense }) = &self.stored else {
             return Err(FolderError::Quantised(self.path.clone()));
         };
-        for (name, most) in modules::files(&self.small)? {
+        for (name, most) in modules::files(&modules::dense(&self.small)?) {
             if let Some(content) = self.small.optional(&name, most)? {
                 new.write_all([(name.as_str(), content)])?;
             }

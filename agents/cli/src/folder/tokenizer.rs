@@ -132,8 +132,7 @@ impl TextTokenizer {
     /// # Errors
     /// [`TokenizerError::Empty`], [`TokenizerError::Text`].
     pub fn encode_read(&self, text: &str, most: usize) -> Result<Vec<u32>, TokenizerError> {
-        let end = text.floor_char_boundary(BYTES_PER_TOKEN.saturating_mul(self.context as usize));
-        self.counted(&self.encode_cut(text.get(..end).unwrap_or_default(), most)?)
+        self.counted(&self.encode_cut(self.readable(text), most)?)
     }
 
     /// Most tokens of a text.
@@ -164,19 +163,23 @@ impl TextTokenizer {
     /// # Errors
     /// [`TokenizerError::Text`]; [`TokenizerError::Context`] if the special tokens alone are more.
     pub fn encode_pair(&self, texts: (&str, &str), most: usize) -> Result<Vec<(u32, u32)>, TokenizerError> {
-        let longest = BYTES_PER_TOKEN.saturating_mul(self.context as usize);
-        let read = |text: &str| text.get(..text.floor_char_boundary(longest)).unwrap_or_default().to_owned();
-        let [first, second] = [texts.0, texts.1].map(|text| self.fast(&read(text), false));
+        let [first, second] = [texts.0, texts.1].map(|text| self.fast(self.readable(text), false));
         let around = self.tokenizer.get_post_processor().map_or(0, |processor| processor.added_tokens(true));
         let Some(most) = most.checked_sub(around) else {
             return Err(TokenizerError::Context { tokens: around, context: self.context });
         };
         let refused = |error: tokenizers::Error| TokenizerError::Text(error.to_string());
         let params = TruncationParams { max_length: most, ..TruncationParams::default() };
-        let (first, second) = truncate_encodings(first?, Some(second?), &params)
-            .map_err(|error| TokenizerError::Text(error.to_string()))?;
+        let cut = truncate_encodings(first?, Some(second?), &params);
+        let (first, second) = cut.map_err(|error| TokenizerError::Text(error.to_string()))?;
         let whole = self.tokenizer.post_process(first, second, true).map_err(refused)?;
         Ok(whole.get_ids().iter().copied().zip(whole.get_type_ids().iter().copied()).collect())
+    }
+
+    /// As much of a text as may become tokens within the context.
+    fn readable<'t>(&self, text: &'t str) -> &'t str {
+        let end = text.floor_char_boundary(BYTES_PER_TOKEN.saturating_mul(self.context as usize));
+        text.get(..end).unwrap_or_default()
     }
 
     fn encoding(&self, text: &str, special: bool) -> Result<Encoding, TokenizerError> {

@@ -61,6 +61,11 @@ impl Makes {
     }
 }
 
+/// `1 / (1 + e^−x)`.
+pub fn logistic(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
+}
+
 /// What a model reads before each text, but for token ids.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub enum Before {

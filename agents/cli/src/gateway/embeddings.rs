@@ -1,7 +1,6 @@
 //! `POST /v1/embeddings`.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::Json;
 use axum::body::Body;
@@ -12,11 +11,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use super::backend::{Before, Embedded, Embedding, Input, Makes, Texts};
+use super::Gateway;
+use super::asked::{Asked, TokensRead, answered};
+use super::backend::{Before, Embedding, Input, Makes, Texts};
 use super::error::ApiError;
-use super::guard::Work;
 use super::input::Inputs;
-use super::{Gateway, body, receipts};
 
 #[derive(Deserialize)]
 struct Wanted {
@@ -41,7 +40,7 @@ struct Answer {
     object: &'static str,
     data: Vec<Item>,
     model: String,
-    usage: Usage,
+    usage: TokensRead,
 }
 
 #[derive(Serialize)]
@@ -59,20 +58,10 @@ enum Vector {
     Base64(String),
 }
 
-#[derive(Serialize)]
-struct Usage {
-    prompt_tokens: u64,
-    total_tokens: u64,
-}
-
 /// Answers with a vector for each text.
 pub(super) async fn create(State(gateway): State<Arc<Gateway>>, request: Request<Body>) -> Result<Response, ApiError> {
-    let deadline = Instant::now() + gateway.limits.time;
-    // Held until the answer is made: what is held in memory for requests is bounded.
-    let _admitted = gateway.admit()?;
-    let (parts, body) = request.into_parts();
-    let wanted: Wanted = body::read(&gateway, &parts.headers, body).await?;
-    let model = gateway.model(&wanted.model)?;
+    let (asked, wanted): (_, Wanted) = Asked::read(gateway, request).await?;
+    let model = asked.gateway.model(&wanted.model)?;
     let Makes::Vectors { dimensions: made } = model.makes else { return Err(ApiError::other_kind(&model.id)) };
     if let Some(dimensions) = wanted.dimensions
         && dimensions != u64::from(made)
@@ -82,24 +71,21 @@ pub(super) async fn create(State(gateway): State<Arc<Gateway>>, request: Request
     }
     let id = model.id.clone();
     let before = wanted.prompt_name.map_or(Before::Default, Before::Prompt);
-    let asked = Texts { inputs: wanted.input.0, before };
-    if asked.before != Before::Default && asked.inputs.iter().any(|input| matches!(input, Input::Tokens(_))) {
+    let texts = Texts { inputs: wanted.input.0, before };
+    if texts.before != Before::Default && texts.inputs.iter().any(|input| matches!(input, Input::Tokens(_))) {
         let message = "prompt_name is for texts: token ids are taken as they are, leave it out.";
         return Err(ApiError::invalid(message).at("prompt_name"));
     }
-    let texts = asked.inputs.len();
-    let Embedded { embeddings, receipt } = gateway.embedded((&id, asked), deadline, "input").await?;
-    let tokens = embeddings.iter().map(|embedding| u64::from(embedding.tokens)).sum();
+    let embedded = asked.embedded(&id, texts, "input").await?;
+    let (usage, receipt) = (TokensRead::of(&embedded), embedded.receipt);
+    let work = usage.work(embedded.embeddings.len());
+    let encoding = wanted.encoding_format.unwrap_or_default();
     // Megabytes of digits for thousands of texts: not on a thread that others wait for.
-    let answer =
-        tokio::task::spawn_blocking(move || answer(id, embeddings, wanted.encoding_format.unwrap_or_default(), tokens));
-    let mut response = answer.await.map_err(|_| ApiError::internal())?;
-    response.extensions_mut().insert(Work { texts, tokens });
-    receipts::name(&mut response, receipt);
-    Ok(response)
+    let answer = tokio::task::spawn_blocking(move || answer(id, embedded.embeddings, encoding, usage));
+    Ok(answered(answer.await.map_err(|_| ApiError::internal())?, work, receipt))
 }
 
-fn answer(model: String, embeddings: Vec<Embedding>, encoding: Encoding, tokens: u64) -> Response {
+fn answer(model: String, embeddings: Vec<Embedding>, encoding: Encoding, usage: TokensRead) -> Response {
     let item = |(index, embedding): (usize, Embedding)| Item {
         object: "embedding",
         index,
@@ -112,6 +98,5 @@ fn answer(model: String, embeddings: Vec<Embedding>, encoding: Encoding, tokens:
         },
     };
     let data = embeddings.into_iter().enumerate().map(item).collect();
-    let usage = Usage { prompt_tokens: tokens, total_tokens: tokens };
     Json(Answer { object: "list", data, model, usage }).into_response()
 }

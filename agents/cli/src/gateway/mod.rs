@@ -9,6 +9,7 @@
 //! | [`origins`] | pages in browsers, names of this machine |
 //! | `guard` | request ids, API keys, rates, log lines |
 //! | [`keys`], [`limit`] | keys in files; token buckets |
+//! | `asked` | requests for computation, and what their answers have in common |
 //! | `body`, [`input`] | bodies and texts, bounded while they are read |
 //! | [`generation`] | continuing texts, token by token |
 //! | `embeddings`, `rerank`, `classify`, `models`, `texts`, `receipts` | the endpoints |
@@ -21,8 +22,8 @@
 //! |---|---|
 //! | `GET /v1/models`, `GET /v1/models/{id}` | |
 //! | `POST /v1/embeddings` | `model`; `input`: a text, texts, token ids, arrays of them; `encoding_format`; `dimensions`: the model's own |
-//! | `POST /v1/rerank`, `POST /v2/rerank` (not OpenAI's; as Jina's and Cohere's) | `model`; `query`; `documents`: texts; `top_n`; `return_documents` |
-//! | `POST /v1/classify`, `POST /classify` (not OpenAI's; as vLLM's) | `model`; `input`, as of embeddings |
+//! | `POST /v1/rerank`, `POST /v2/rerank` (as Jina's) | `model`; `query`; `documents`; `top_n`; `return_documents` |
+//! | `POST /v1/classify`, `POST /classify` (as vLLM's) | `model`; `input`, as of embeddings |
 //! | `POST /v1/completions` | `model`; `prompt`, in the forms of `input`, at most 16; `max_tokens` (16) |
 //! | `POST /v1/chat/completions` | `model`; `messages`: `system`, `developer`, `user`, `assistant`, of texts or text parts; `max_completion_tokens` or `max_tokens` (what the context holds) |
 //! | both of these | `temperature` 0 to 2 (1), `top_k` (all; not OpenAI's), `top_p` 0 to 1 (1), `min_p` 0 to 1 (0; not OpenAI's), `seed`, `stop`: up to 4, `stream`, `stream_options.include_usage` |
@@ -45,6 +46,7 @@
 //! what `tensorlink challenge --receipt` takes. Those of a continued text are made once it has ended, also by its
 //! reader's leaving; until then they are not known.
 
+mod asked;
 pub mod backend;
 mod body;
 mod classify;
@@ -75,7 +77,7 @@ use axum::middleware;
 use axum::routing::{get, post};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use backend::{Backend, BackendError, Embedded, Model, Texts};
+use backend::{Backend, BackendError, Model};
 use error::ApiError;
 use keys::Keys;
 use limit::Buckets;
@@ -190,20 +192,6 @@ impl Gateway {
             tracing::error!(model, "{reason}");
         }
         ApiError::of_backend(error, &self.served(), field)
-    }
-
-    /// What a model makes of texts that are in a field of a request, before a deadline.
-    async fn embedded(
-        &self,
-        (model, texts): (&str, Texts),
-        deadline: Instant,
-        field: &'static str,
-    ) -> Result<Embedded, ApiError> {
-        let embed = self.backend.embed(model, texts);
-        match tokio::time::timeout_at(deadline.into(), embed).await {
-            Err(_) => Err(ApiError::timeout(self.limits.time)),
-            Ok(embedded) => embedded.map_err(|error| self.refusal(model, &error, field)),
-        }
     }
 
     /// The names of the models, for messages.

@@ -2,7 +2,6 @@
 //! Cohere's APIs.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::Json;
 use axum::body::Body;
@@ -11,11 +10,11 @@ use axum::http::Request;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
-use super::backend::{Before, Embedded, Embedding, Input, Makes, Texts};
+use super::Gateway;
+use super::asked::{Asked, TokensRead, answered};
+use super::backend::{Before, Embedding, Input, Makes, Texts, logistic};
 use super::error::ApiError;
-use super::guard::Work;
 use super::input::MAX_INPUTS;
-use super::{Gateway, body, receipts};
 
 #[derive(Deserialize)]
 struct Wanted {
@@ -39,7 +38,7 @@ struct Answer {
     object: &'static str,
     model: String,
     results: Vec<Scored>,
-    usage: Usage,
+    usage: TokensRead,
 }
 
 #[derive(Serialize)]
@@ -56,20 +55,10 @@ struct Shown {
     text: String,
 }
 
-#[derive(Serialize)]
-struct Usage {
-    prompt_tokens: u64,
-    total_tokens: u64,
-}
-
 /// Answers with the documents, the best first.
 pub(super) async fn create(State(gateway): State<Arc<Gateway>>, request: Request<Body>) -> Result<Response, ApiError> {
-    let deadline = Instant::now() + gateway.limits.time;
-    // Held until the answer is made: what is held in memory for requests is bounded.
-    let _admitted = gateway.admit()?;
-    let (parts, body) = request.into_parts();
-    let wanted: Wanted = body::read(&gateway, &parts.headers, body).await?;
-    let model = gateway.model(&wanted.model)?;
+    let (asked, wanted): (_, Wanted) = Asked::read(gateway, request).await?;
+    let model = asked.gateway.model(&wanted.model)?;
     let Makes::Scores { sigmoid } = model.makes else { return Err(ApiError::other_kind(&model.id)) };
     let count = wanted.documents.len();
     if wanted.query.is_empty() {
@@ -85,20 +74,16 @@ pub(super) async fn create(State(gateway): State<Arc<Gateway>>, request: Request
     let id = model.id.clone();
     let texts: Vec<String> = wanted.documents.into_iter().map(Document::into_text).collect();
     let shown = if wanted.return_documents == Some(true) { texts.clone() } else { Vec::new() };
-    let inputs = texts.into_iter().map(Input::Text).collect();
-    let asked = Texts { inputs, before: Before::Query(wanted.query) };
-    let Embedded { embeddings, receipt } = gateway.embedded((&id, asked), deadline, "documents").await?;
-    let tokens = embeddings.iter().map(|embedding| u64::from(embedding.tokens)).sum();
-    let mut results = ranked(&embeddings, sigmoid);
+    let texts = Texts { inputs: texts.into_iter().map(Input::Text).collect(), before: Before::Query(wanted.query) };
+    let embedded = asked.embedded(&id, texts, "documents").await?;
+    let mut results = ranked(&embedded.embeddings, sigmoid);
     results.truncate(wanted.top_n.unwrap_or(usize::MAX));
     for result in &mut results {
         result.document = shown.get(result.index).map(|text| Shown { text: text.clone() });
     }
-    let usage = Usage { prompt_tokens: tokens, total_tokens: tokens };
-    let mut response = Json(Answer { object: "list", model: id, results, usage }).into_response();
-    response.extensions_mut().insert(Work { texts: count, tokens });
-    receipts::name(&mut response, receipt);
-    Ok(response)
+    let usage = TokensRead::of(&embedded);
+    let answer = Json(Answer { object: "list", model: id, results, usage }).into_response();
+    Ok(answered(answer, usage.work(count), embedded.receipt))
 }
 
 impl Document {
@@ -115,7 +100,7 @@ fn ranked(embeddings: &[Embedding], sigmoid: bool) -> Vec<Scored> {
     let mut scores: Vec<(usize, f64)> = embeddings.iter().map(score).enumerate().collect();
     // By the model's own numbers: of large ones the logistics are all 1.
     scores.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-    let told = |score: f64| if sigmoid { 1.0 / (1.0 + (-score).exp()) } else { score };
+    let told = |score| if sigmoid { logistic(score) } else { score };
     let scored = |(index, score)| Scored { index, relevance_score: told(score), document: None };
     scores.into_iter().map(scored).collect()
 }

@@ -122,14 +122,15 @@ pub fn distance(prepared: &Prepared, engine: TorchEngine, texts: &[Vec<u32>]) ->
             pairs.push([got, due.into_iter().map(f64::from).collect()]);
         }
     }
+    let of_rows = |same: u64| same as f64 / rows.rows().max(1) as f64;
     let (choice, same_choice) = match a.output {
-        Output::Embedding(_) => (Choice::Neighbour, same_neighbours(&pairs) as f64 / rows.rows().max(1) as f64),
-        Output::Logits { .. } => (Choice::Token, rows.same_choices() as f64 / rows.rows().max(1) as f64),
+        Output::Embedding(_) => (Choice::Neighbour, of_rows(same_neighbours(&pairs) as u64)),
+        Output::Logits { .. } => (Choice::Token, of_rows(rows.same_choices())),
         Output::Classes(1) => {
             rows = of_scores(&pairs);
             (Choice::Order, same_order(&pairs))
         }
-        Output::Classes(_) => (Choice::Class, rows.same_choices() as f64 / rows.rows().max(1) as f64),
+        Output::Classes(_) => (Choice::Class, of_rows(rows.same_choices())),
     };
     let ([cosine_mean, cosine_min], [mean_difference, largest_difference]) = (rows.cosine(), rows.difference());
     let distance = Distance {

@@ -216,17 +216,21 @@ impl Made<'_> {
 
     /// Projections of one input, which calibration saw at `site`.
     fn projections(&mut self, layer: u32, site: &str, parts: &[&str], bias: bool) -> Result<(), QuantizeError> {
-        let weights = parts.iter().map(|part| format!("layers.{layer}.{part}.weight"));
-        let mut rounding = None;
-        for (part, weight) in parts.iter().zip(weights) {
-            let columns = self.weights.get(&weight)?.columns();
-            let rounding = rounding.get_or_insert_with(|| Rounding::new(self.seen.products(site), columns));
-            self.matrix(&weight, self.bits, rounding)?;
-            if bias {
-                self.vector(&format!("layers.{layer}.{part}.bias"), 1.0, i16::MAX)?;
-            }
-        }
-        Ok(())
+        let names: Vec<String> = parts.iter().map(|part| format!("layers.{layer}.{part}")).collect();
+        let Some(first) = names.first() else { return Ok(()) };
+        let rounding = self.rounding(first, site)?;
+        names.iter().try_for_each(|name| self.projection(name, bias, &rounding))
+    }
+
+    /// How the weights of a projection are rounded, whose input calibration saw at `site`.
+    fn rounding(&self, name: &str, site: &str) -> Result<Rounding, QuantizeError> {
+        let columns = self.weights.get(&format!("{name}.weight"))?.columns();
+        Ok(Rounding::new(self.seen.products(site), columns))
+    }
+
+    fn projection(&mut self, name: &str, bias: bool, rounding: &Rounding) -> Result<(), QuantizeError> {
+        self.matrix(&format!("{name}.weight"), self.bits, rounding)?;
+        if bias { self.vector(&format!("{name}.bias"), 1.0, i16::MAX) } else { Ok(()) }
     }
 
     fn head(&mut self, a: &Architecture) -> Result<(), QuantizeError> {
@@ -278,12 +282,8 @@ impl Made<'_> {
 
     /// A dense layer on a text's vector.
     fn dense(&mut self, name: &str, Dense { bias, curve, .. }: Dense) -> Result<(), QuantizeError> {
-        let weight = format!("{name}.weight");
-        let columns = self.weights.get(&weight)?.columns();
-        self.matrix(&weight, self.bits, &Rounding::new(self.seen.products(&format!("{name}.input")), columns))?;
-        if bias {
-            self.vector(&format!("{name}.bias"), 1.0, i16::MAX)?;
-        }
+        let rounding = self.rounding(name, &format!("{name}.input"))?;
+        self.projection(name, bias, &rounding)?;
         self.curve(&format!("{name}.curve"), curve)
     }
 

@@ -202,7 +202,8 @@ impl FloatModel {
     /// | `layers.i.mlp.{up,gate,activated,product,down}` | gate and product where gated; activated is the gate, else up |
     /// | `layers.i.{attention,mlp}.sum` | after the residual addition |
     /// | `logits` | logits |
-    /// | `<layer>.input`, `<layer>`, `<layer>.activated` | dense layers on a text's vector, in order: `dense.i`, or `pooler` and `head`; gates activated |
+    /// | `<layer>.input`, `<layer>` | of `dense.i`, or `pooler` and `head`: layers on a text's vector |
+    /// | `<layer>.activated` | the same where it is a gate, activated |
     /// | `<projection>.unbiased` | products before the bias is added, where there is one |
     ///
     /// # Errors
@@ -215,15 +216,15 @@ impl FloatModel {
         let rotations = self.rotations(ids.len())?;
         let x = self.layers(&tokens, &rotations, None, &mut watch)?;
         Ok(FloatOutput(match self.architecture.output {
-            Output::Embedding(pooling) => unit(&self.dense(pool(&x, pooling)?, &mut watch)?)?.f_view(-1)?,
+            Output::Embedding(pooling) => unit(&self.text_layers(pool(&x, pooling)?, &mut watch)?)?.f_view(-1)?,
             Output::Logits { .. } => self.logits(&x, &mut watch)?,
-            Output::Classes(_) => self.dense(x.f_narrow(0, 0, 1)?, &mut watch)?,
+            Output::Classes(_) => self.text_layers(x.f_narrow(0, 0, 1)?, &mut watch)?,
         }))
     }
 
-    /// What the dense layers make of a text's vector, as 32-bit floats.
-    fn dense(&self, mut x: Tensor, watch: &mut Watch<'_>) -> Result<Tensor, TchError> {
-        for layer in &self.tensors.dense {
+    /// What the layers on a text's vector make of it, as 32-bit floats.
+    fn text_layers(&self, mut x: Tensor, watch: &mut Watch<'_>) -> Result<Tensor, TchError> {
+        for layer in &self.tensors.text_layers {
             x = layer.forward(&x, watch)?;
         }
         x.f_to_kind(Kind::Float)

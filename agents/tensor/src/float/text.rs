@@ -4,8 +4,8 @@ use tch::{Kind, TchError, Tensor};
 use tensorlink_graph::transformer::{Curve, Pooling};
 
 use super::layer::activate;
-use super::product::Linear;
 use super::watch::Watch;
+use super::weights::Projection;
 
 /// One vector of the tokens', `[1, width]`, as 32-bit floats.
 pub(super) fn pool(x: &Tensor, pooling: Pooling) -> Result<Tensor, TchError> {
@@ -30,32 +30,21 @@ pub(super) fn unit(vector: &Tensor) -> Result<Tensor, TchError> {
     vector.f_div(&vector.f_norm()?.f_clamp_min(1e-12)?)
 }
 
-/// A dense layer on a text's vector.
+/// A layer that a text's vector goes through.
 #[derive(Debug)]
-pub(super) struct Dense {
+pub(super) struct TextLayer {
     pub(super) site: String,
-    pub(super) linear: Linear,
+    pub(super) projection: Projection,
     pub(super) curve: Curve,
 }
 
-impl Dense {
+impl TextLayer {
     /// `[1, inputs]` to `[1, outputs]`.
     pub(super) fn forward(&self, x: &Tensor, watch: &mut Watch<'_>) -> Result<Tensor, TchError> {
         let site = |part: &str| format!("{}.{part}", self.site);
-        let x = self.linear.in_kind(x)?;
+        let x = self.projection.linear.in_kind(x)?;
         watch.see_input(&site("input"), &x)?;
-        let mut y = if watch.on() {
-            let product = self.linear.unbiased(&x)?;
-            match self.linear.biased(&product)? {
-                Some(sum) => {
-                    watch.see(&site("unbiased"), &product)?;
-                    sum
-                }
-                None => product,
-            }
-        } else {
-            self.linear.forward(&x)?
-        };
+        let mut y = self.projection.forward(&x, watch)?;
         watch.see(&self.site, &y)?;
         match self.curve {
             Curve::Identity => Ok(y),

@@ -2,12 +2,12 @@
 
 use tch::{Device, Kind, TchError, Tensor};
 use tensorlink_graph::transformer::{
-    Architecture, Matrix, Norm, Output, Placement, Positions, Weights, WeightsError, parameters,
+    Architecture, Dense, Matrix, Norm, Output, Placement, Positions, Weights, WeightsError, parameters,
 };
 
 use super::layer::{Heads, Layer};
 use super::product::Linear;
-use super::text::Dense;
+use super::text::TextLayer;
 use super::watch::Watch;
 use super::{FloatError, Products};
 
@@ -27,7 +27,7 @@ pub(super) struct Tensors {
     pub(super) layers: Vec<Layer>,
     pub(super) final_norm: Option<RowNorm>,
     /// What a text's vector goes through.
-    pub(super) dense: Vec<Dense>,
+    pub(super) text_layers: Vec<TextLayer>,
     /// Output weights, if the model gives logits of tokens.
     pub(super) head: Option<Linear>,
 }
@@ -42,9 +42,9 @@ impl Tensors {
             Output::Logits { tied: true } => Some(Linear::new(tokens.shallow_clone(), None)),
             Output::Logits { tied: false } => Some(Linear::new(loader.matrix("head.weight")?, None)),
         };
-        let dense = |(site, layer): (String, tensorlink_graph::transformer::Dense)| {
-            let linear = loader.linear(&site, layer.bias)?;
-            Ok::<_, FloatError>(Dense { site, linear, curve: layer.curve })
+        let text_layer = |(site, layer): (String, Dense)| {
+            let projection = loader.projection([site.clone()], layer.bias)?;
+            Ok::<_, FloatError>(TextLayer { site, projection, curve: layer.curve })
         };
         let positions = match a.positions {
             Positions::Learned { first } => Some((loader.matrix("embedding.positions")?, first.into())),
@@ -60,15 +60,15 @@ impl Tensors {
             embedding_norm: norm("embedding.norm", a.placement == Placement::After)?,
             layers: (0..a.layers).map(|number| loader.layer(number)).collect::<Result<_, _>>()?,
             final_norm: norm("final.norm", a.placement.before())?,
-            dense: a.text_layers().into_iter().map(dense).collect::<Result<_, _>>()?,
+            text_layers: a.text_layers().into_iter().map(text_layer).collect::<Result<_, _>>()?,
             head,
         })
     }
 
     pub(super) fn set_products(&mut self, products: Products) {
         let layers = self.layers.iter_mut().flat_map(Layer::linear);
-        let dense = self.dense.iter_mut().map(|layer| &mut layer.linear);
-        layers.chain(dense).chain(&mut self.head).for_each(|linear| linear.set_products(products));
+        let of_texts = self.text_layers.iter_mut().map(|layer| &mut layer.projection.linear);
+        layers.chain(of_texts).chain(&mut self.head).for_each(|linear| linear.set_products(products));
     }
 
     /// What the first layer takes, `[tokens, width]`, for token numbers `[tokens]` that follow `past` others.
@@ -182,11 +182,6 @@ impl Loader<'_> {
 
     fn vector(&self, name: &str) -> Result<Tensor, FloatError> {
         self.tensor(self.weights.get(name)?, &[-1])
-    }
-
-    fn linear(&self, name: &str, bias: bool) -> Result<Linear, FloatError> {
-        let bias = bias.then(|| self.vector(&format!("{name}.bias"))).transpose()?;
-        Ok(Linear::new(self.matrix(&format!("{name}.weight"))?, bias))
     }
 
     fn norm(&self, name: &str) -> Result<RowNorm, FloatError> {

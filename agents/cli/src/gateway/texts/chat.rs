@@ -8,13 +8,13 @@ use axum::http::Request;
 use axum::response::Response;
 use serde::Deserialize;
 
-use super::Asked;
 use super::messages::{Said, messages_of};
 use super::odd::{Odd, only};
 use super::options::{Stop, StreamOptions, fields_of, most};
 use super::reply::Kind;
 use crate::folder::Variables;
 use crate::gateway::Gateway;
+use crate::gateway::asked::Asked;
 use crate::gateway::error::ApiError;
 use crate::gateway::generation::{Ask, Conversation, Prompt};
 

@@ -8,11 +8,11 @@ use axum::http::Request;
 use axum::response::Response;
 use serde::Deserialize;
 
-use super::Asked;
 use super::odd::{Odd, only};
 use super::options::{Stop, StreamOptions, fields_of, most};
 use super::reply::Kind;
 use crate::gateway::Gateway;
+use crate::gateway::asked::Asked;
 use crate::gateway::backend::Input;
 use crate::gateway::error::ApiError;
 use crate::gateway::generation::{Ask, Prompt};

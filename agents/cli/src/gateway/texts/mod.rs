@@ -16,41 +16,21 @@ mod options;
 mod reply;
 mod stream;
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::Json;
-use axum::body::Body;
-use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
-use serde::de::DeserializeOwned;
-use tokio::sync::OwnedSemaphorePermit;
 
+use super::asked::{Asked, answered};
 use super::backend::{BackendError, Generated, Makes};
 use super::error::ApiError;
 use super::generation::{Ask, Finish, Generation};
 use super::guard::Work;
-use super::{Gateway, body, receipts};
+use super::receipts;
 use options::Options;
 use reply::{Choice, Kind, Reply, Usage};
 
-/// A request that is admitted, and how its answer begins.
-struct Asked {
-    gateway: Arc<Gateway>,
-    deadline: Instant,
-    /// Held until the answer is made, to its last part: what is held in memory for requests is bounded.
-    _place: OwnedSemaphorePermit,
-}
-
 impl Asked {
-    /// Admits a request and reads it.
-    async fn read<T: DeserializeOwned>(gateway: Arc<Gateway>, request: Request<Body>) -> Result<(Self, T), ApiError> {
-        let (deadline, place) = (Instant::now() + gateway.limits.time, gateway.admit()?);
-        let (parts, body) = request.into_parts();
-        let wanted = body::read(&gateway, &parts.headers, body).await?;
-        Ok((Self { gateway, deadline, _place: place }, wanted))
-    }
-
     /// Answers it, as a whole or in parts. `field` is the field that holds what is continued.
     async fn answer(
         self,
@@ -80,10 +60,8 @@ impl Asked {
             Err(Broken::Silent) => return Err(ApiError::slow_text(self.gateway.limits.time)),
             Err(Broken::Failed(error)) => return Err(self.gateway.refusal(id, &error, field)),
         };
-        let mut response = Json(reply.whole(choices, usage)).into_response();
-        response.extensions_mut().insert(Work { texts, tokens: usage.total_tokens });
-        receipts::name(&mut response, receipt);
-        Ok(response)
+        let work = Work { texts, tokens: usage.total_tokens };
+        Ok(answered(Json(reply.whole(choices, usage)).into_response(), work, receipt))
     }
 }
 

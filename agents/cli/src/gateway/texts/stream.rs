@@ -10,8 +10,8 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::stream::{self, BoxStream, SelectAll, StreamExt};
 
-use super::Asked;
 use super::reply::{Choice, Reply, Usage};
+use crate::gateway::asked::Asked;
 use crate::gateway::backend::BackendError;
 use crate::gateway::error::ApiError;
 use crate::gateway::generation::{Generation, Piece};
