@@ -177,15 +177,10 @@ impl Draft {
             return Err(LanguageError::from(Untrainable::Part("an adapter to an encoder")).into());
         }
         let output = Output::Classes(narrow(texts.classes.len())?);
-        let own = &description.architecture;
-        // Its texts come alone, and none is made a vector of.
-        let architecture = Architecture { output, dense: Vec::new(), pairs: false, ..own.clone() };
-        let mut matrices = weights.into_matrices();
-        if description.architecture.output != output {
-            // Those of other classes.
-            matrices.retain(|name, _| !name.starts_with("head."));
-        }
-        let weights = random::completed(&architecture, matrices, model.seed()).map_err(LanguageError::from)?;
+        // No vector is made of a text that has classes.
+        let architecture = Architecture { output, dense: Vec::new(), ..description.architecture.clone() };
+        let weights = random::completed(&architecture, weights.into_matrices(), model.seed());
+        let weights = weights.map_err(LanguageError::from)?;
         let ids = TokenTexts { ids, vocabulary: architecture.vocabulary, padding: description.padding };
         let base = Base { folder: folder.to_owned(), lora: None };
         Self::classifier(model, (architecture, &weights), (texts, &ids), Some(base))

@@ -4,13 +4,14 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde::Serialize;
 use tensorlink_graph::data::Census;
 use tensorlink_graph::data::labelled::LabelledTexts;
 use tensorlink_graph::model::Imported;
 use tensorlink_graph::model::language::Origin;
 use tensorlink_graph::partition::PartitionError;
+use tensorlink_graph::transformer::Output;
 use tensorlink_graph::{CompiledStage, DataError, LanguageModel, Model, Training, TrainingSet};
 use tensorlink_node::Ports;
 use tensorlink_node::footprint::Footprint;
@@ -139,6 +140,11 @@ fn read_encoder(
     (path, folder): (&Path, &ModelFolder),
     csv: &[u8],
 ) -> Result<Draft> {
+    ensure!(
+        folder.architecture().output != Output::Classes(1),
+        "{} scores pairs of texts, and classes are learnt of single ones: name an encoder without a head, or with classes",
+        path.display()
+    );
     let (description, texts) = (folder.description(), LabelledTexts::parse(csv)?);
     let texts = if description.classes.is_empty() { texts } else { texts.numbered(&description.classes)? };
     let ids = texts.texts.iter().map(|text| folder.tokenizer().encode_cut(text, imported.context as usize));

@@ -4,7 +4,7 @@ use std::fs;
 
 use tempfile::TempDir;
 use tensorlink_graph::transformer::Family;
-use tensorlink_graph::transformer::fixture::{Folder, Tensor, VOCABULARY, gguf};
+use tensorlink_graph::transformer::fixture::{Folder, VOCABULARY, gguf};
 
 use super::*;
 use crate::folder::tests::written;
@@ -161,7 +161,7 @@ const TEXTS: &str = "text,label\nthe cat sat on a mat,glad\nthe dog,sad\na dog r
 #[test]
 fn encoders_of_folders_learn_classes_of_texts_in_their_own_tokens() {
     for family in [Family::Bert, Family::Roberta] {
-        let mut folder = Folder::new(family);
+        let folder = Folder::new(family);
         let draft = tell(&folder, 5, "", TEXTS).unwrap();
         let table = folder.tensors.iter().find(|tensor| tensor.name.ends_with("word_embeddings.weight")).unwrap();
         let state = &draft.training.state["embedding.tokens"];
@@ -177,27 +177,12 @@ fn encoders_of_folders_learn_classes_of_texts_in_their_own_tokens() {
         assert_eq!(prepared.stages.len(), 2, "{family:?}");
 
         // With a head of its own, it begins as it was, and keeps its numbers.
-        let class = if family == Family::Bert { "Bert" } else { "Roberta" };
-        folder.config.insert("architectures".into(), [format!("{class}ForSequenceClassification")].into());
-        folder.config.insert("id2label".into(), serde_json::json!({ "0": "sad", "1": "dull", "2": "glad" }));
-        let width = 8;
-        let heads: &[(&str, &[usize])] = match family {
-            Family::Bert => &[("classifier.weight", &[3, 8]), ("classifier.bias", &[3])],
-            _ => &[
-                ("classifier.dense.weight", &[8, 8]),
-                ("classifier.dense.bias", &[8]),
-                ("classifier.out_proj.weight", &[3, 8]),
-                ("classifier.out_proj.bias", &[3]),
-            ],
-        };
-        folder.tensors.retain(|tensor| !tensor.name.starts_with("lm_head.") && !tensor.name.starts_with("cls."));
-        for (name, shape) in heads {
-            let values = vec![0.25; shape.iter().product()];
-            folder.tensors.push(Tensor { name: (*name).into(), shape: shape.to_vec(), values });
-        }
+        let mut folder = Folder::classifier(family, &["sad", "dull", "glad"]);
+        let head = folder.tensors.iter_mut().filter(|tensor| tensor.name.starts_with("classifier."));
+        head.for_each(|tensor| tensor.values.fill(0.25));
         let draft = tell(&folder, 5, "", TEXTS).unwrap();
         assert_eq!(draft.data.classes, ["sad", "dull", "glad"]);
-        assert_eq!(draft.training.state["head.weight"], vec![0.25; 3 * width]);
+        assert_eq!(draft.training.state["head.weight"], vec![0.25; 3 * 8]);
         let unknown = format!("{:#}", tell(&folder, 5, "", &TEXTS.replace(",sad", ",mad")).unwrap_err());
         assert!(unknown.contains("class `mad` is none of those"), "{unknown}");
     }
@@ -216,6 +201,8 @@ fn encoders_that_cannot_learn_say_why() {
         let refused = format!("{:#}", tell(&folder, context, way, csv).unwrap_err());
         assert!(refused.contains(what) && refused.contains("tell.json"), "{refused}");
     }
+    let scores = format!("{:#}", tell(&Folder::reranker(Family::Bert), 5, "", TEXTS).unwrap_err());
+    assert!(scores.contains("scores pairs of texts") && scores.contains("tell.json"), "{scores}");
 }
 
 #[test]
