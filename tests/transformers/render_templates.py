@@ -1,5 +1,5 @@
 """Renders the chat templates beside this file, written in the manner of published ones, by Hugging Face's transformers:
-writes templates.json, which agents/cli/src/folder/template holds its own rendering to. Needs transformers and jinja2.
+writes templates.json, which agents/folder/src/template holds its own rendering to. Needs transformers and jinja2.
 
     render_templates.py            writes it
     render_templates.py --check    fails where it would be another

@@ -6,14 +6,13 @@
 //! | [`commands`] | one file a command |
 //! | [`node`], [`origin`] | a node put together from its adapters; which chain its data folder belongs to |
 //! | [`native`] | libtorch behind the trait of native mode |
-//! | [`folder`] | folders of pretrained transformers; their tokenizers |
 //! | [`keys`], [`device`], [`amount`] | key, device, amounts and sizes as people write them |
 //! | [`watch`], [`report`], [`output`] | live view of a job; what it came to; printing |
 //! | [`signs`] | when each worker was heard of last, and by when it must act |
 //! | [`live`], [`when`] | what is said beside the live view; times as people read them |
 //! | [`mod@dispute`] | challenges and convictions, in facts and in words |
 //! | [`quantized`] | model folders in integers, and how far they are from their floats |
-//! | [`gateway`] | models over HTTP, as OpenAI's clients speak it |
+//! | [`hf_tokenizer`] | what a model folder knows of texts, behind the gateway's port |
 //! | [`mod@bench`] | the figures of the book, measured anew |
 //! | [`advice`] | what to do when a contract refuses |
 //! | [`process`] | logging, signals, exit code |
@@ -42,8 +41,7 @@ pub mod commands;
 pub mod config;
 pub mod device;
 pub mod dispute;
-pub mod folder;
-pub mod gateway;
+pub mod hf_tokenizer;
 pub mod keys;
 pub mod live;
 pub mod native;

@@ -11,10 +11,10 @@ use super::figure::{Figure, Goal, Unit};
 use super::subject::Subject;
 use super::{Measure, Row};
 use crate::device;
-use crate::folder::ModelFolder;
 use crate::quantized::loss::Tolerance;
 use crate::quantized::passages::{PIECES, passages};
 use crate::quantized::{Distance, Prepared, distance};
+use tensorlink_folder::ModelFolder;
 
 const SIZE: Dimensions =
     Dimensions { vocabulary: 4000, width: 256, layers: 4, heads: 4, kv_heads: 2, hidden: 768, context: 128 };

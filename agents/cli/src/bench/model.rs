@@ -9,9 +9,9 @@ use super::figure::{Figure, Goal, Unit};
 use super::subject::name;
 use super::{DECODER, Measure, Row};
 use crate::device;
-use crate::folder::ModelFolder;
 use crate::quantized::loss::Tolerance;
 use crate::quantized::{SENTENCES, distance, encode, known, prepare_on};
+use tensorlink_folder::ModelFolder;
 
 /// Where `script/setup` puts a small encoder, seen from the project's root.
 const ENCODER: &str = ".toolchain/models/all-MiniLM-L6-v2";

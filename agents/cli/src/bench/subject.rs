@@ -12,8 +12,8 @@ use tensorlink_tensor::float::{FloatModel, Precision};
 use tensorlink_tensor::{Device, calibrate};
 
 use super::step::Shape;
-use crate::folder::ModelFolder;
 use crate::quantized::known;
+use tensorlink_folder::ModelFolder;
 
 /// Llama-shaped, 207 million weights.
 const SIZE: Dimensions =

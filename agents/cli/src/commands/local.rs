@@ -13,15 +13,15 @@ use tensorlink_graph::transformer::{Output, StageRunner};
 use tensorlink_proof::commit::tensor_root;
 
 use crate::device;
-use crate::folder::{ModelFolder, there};
-use crate::gateway::backend::{Before, Makes, Model};
-use crate::gateway::exact::Exact;
-use crate::gateway::generation::batch::Capacity;
-use crate::gateway::generation::cached::Cached;
-use crate::gateway::generation::hf_tokenizer::{HfTokenizer, refusal};
-use crate::gateway::local::{Local, Tokenize, TokenizeError};
+use crate::hf_tokenizer::{HfTokenizer, refusal};
 use crate::quantized::loss::Acceptance;
 use crate::quantized::{Quantising, exact, measured};
+use tensorlink_folder::{ModelFolder, there};
+use tensorlink_gateway::backend::{Before, Makes, Model};
+use tensorlink_gateway::exact::Exact;
+use tensorlink_gateway::generation::batch::Capacity;
+use tensorlink_gateway::generation::cached::Cached;
+use tensorlink_gateway::local::{Local, Tokenize, TokenizeError};
 
 /// How a model reads texts that it makes one vector of, scores, or tells classes of.
 pub(super) fn reading(folder: &ModelFolder) -> Result<Tokenize> {

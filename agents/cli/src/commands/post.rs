@@ -27,10 +27,10 @@ use crate::amount::Wei;
 use crate::args::PostArgs;
 use crate::commands::hiring::{HireArgs, Hiring, Work};
 use crate::config::Config;
-use crate::folder::ModelFolder;
 use crate::live::say;
 use crate::watch::{Follow, exportable};
 use crate::{output, watch};
+use tensorlink_folder::ModelFolder;
 
 /// Largest data file, bytes; the parser has a bound of its own for what comes out of a compressed one.
 const MAX_DATA: u64 = 1 << 30;

@@ -20,12 +20,12 @@ use crate::amount::Wei;
 use crate::commands::hiring::{HireArgs, Hiring, Work};
 use crate::commands::local::named;
 use crate::config::Config;
-use crate::folder::ModelFolder;
-use crate::gateway::generation::hf_tokenizer::HfTokenizer;
+use crate::hf_tokenizer::HfTokenizer;
 use crate::live::say;
 use crate::quantized::loss::Acceptance;
 use crate::quantized::{Distance, Quantising, loss, measured};
 use crate::{device, output};
+use tensorlink_folder::ModelFolder;
 
 /// Most tokens that a job of ours pays a lane for; the contract has room for 2^32 − 1 (rule P-18).
 const MOST_TOKENS: u32 = 1_000_000;

@@ -18,13 +18,13 @@ use crate::amount::parse_size;
 use crate::commands::local::{named, open};
 use crate::commands::serve_by_workers::Computing;
 use crate::config::Config;
-use crate::gateway::generation::batch::Capacity;
-use crate::gateway::keys::{Keys, readable_by_others};
-use crate::gateway::origins::Origins;
-use crate::gateway::{Access, Gateway, Limits, server};
 use crate::output;
 use crate::quantized::Quantising;
 use crate::quantized::loss::Acceptance;
+use tensorlink_gateway::generation::batch::Capacity;
+use tensorlink_gateway::keys::{Keys, readable_by_others};
+use tensorlink_gateway::origins::Origins;
+use tensorlink_gateway::{Access, Gateway, Limits, server};
 
 const DEFAULT_HTTP: &str = "127.0.0.1:8080";
 /// The file of the key that is made when none is given, in the data folder.

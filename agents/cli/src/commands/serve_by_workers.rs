@@ -11,12 +11,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::commands::hiring;
 use crate::config::Config;
-use crate::folder::ModelFolder;
-use crate::gateway::backend::{Backend, Makes, Model};
-use crate::gateway::generation::hf_tokenizer::HfTokenizer;
-use crate::gateway::local::Local;
-use crate::gateway::remote::{Remote, Words};
+use crate::hf_tokenizer::HfTokenizer;
 use crate::node::Node;
+use tensorlink_folder::ModelFolder;
+use tensorlink_gateway::backend::{Backend, Makes, Model};
+use tensorlink_gateway::local::Local;
+use tensorlink_gateway::remote::{Remote, Words};
 
 use super::local::{describe, reading};
 

@@ -4,7 +4,7 @@
 use anyhow::Result;
 
 use super::encode;
-use crate::folder::{ChatTemplate, ModelFolder};
+use tensorlink_folder::{ChatTemplate, ModelFolder};
 
 /// Sentences, one a line.
 const SENTENCES: &str = include_str!("../../../../examples/calibration.txt");

@@ -6,8 +6,8 @@ use anyhow::{Result, bail};
 use clap::Args;
 use tensorlink_graph::transformer::{Quantized, Setting};
 
-use super::distance::Choice;
 use super::{Distance, Measured};
+use tensorlink_folder::distance::Choice;
 
 /// The most that a model may lose to be served without `--accept-loss`.
 #[derive(Clone, Copy, PartialEq, Debug)]

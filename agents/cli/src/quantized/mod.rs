@@ -22,10 +22,11 @@ use tensorlink_graph::transformer::{Magnitudes, Quantized, Setting, Weights};
 use tensorlink_tensor::float::{FloatModel, Precision};
 use tensorlink_tensor::{Device, TorchEngine, calibrate};
 
-pub use distance::{Distance, distance};
+pub use distance::distance;
+pub use tensorlink_folder::Distance;
 pub use texts::{SENTENCES, encode, held_out, known, texts};
 
-use crate::folder::{Integers, ModelFolder};
+use tensorlink_folder::{Integers, ModelFolder};
 
 /// A model in integers, and the floats it came from.
 pub struct Prepared {
@@ -165,85 +166,4 @@ fn calibrated(known: &[Vec<u32>], float: &FloatModel) -> Result<Magnitudes> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use std::path::PathBuf;
-
-    use tempfile::TempDir;
-    use tensorlink_graph::transformer::random::{Dimensions, llama, weights};
-    use tensorlink_graph::transformer::{Matrix, QuantizeError};
-
-    use super::loss::Acceptance;
-    use super::*;
-    use crate::folder::Trained;
-
-    const SIZE: Dimensions =
-        Dimensions { vocabulary: 4, width: 16, layers: 1, heads: 2, kv_heads: 1, hidden: 24, context: 16 };
-
-    /// A folder like those of models that are trained here, with these texts of its own, and weights of another size.
-    fn scaled(texts: &[&str], by: f32) -> (TempDir, PathBuf) {
-        let parent = tempfile::tempdir().unwrap();
-        let out = parent.path().join("model");
-        let architecture = llama(SIZE);
-        let matrices = weights(&architecture, 3).unwrap().into_matrices().into_iter().map(|(name, matrix)| {
-            let values = matrix.values().iter().map(|value| value * by).collect();
-            (name, Matrix::new(matrix.rows(), matrix.columns(), values).unwrap())
-        });
-        let weights = Weights::new(&architecture, matrices.collect()).unwrap();
-        let characters = ["\n", " ", "a", "b"].map(String::from);
-        let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
-        Trained { architecture: &architecture, weights: &weights, characters: &characters, texts: &texts }
-            .write(&out)
-            .unwrap();
-        (parent, out)
-    }
-
-    pub(crate) fn trained(texts: &[&str]) -> (TempDir, PathBuf) {
-        scaled(texts, 1.0)
-    }
-
-    fn engine() -> TorchEngine {
-        TorchEngine::new(Device::Cpu).unwrap()
-    }
-
-    #[test]
-    fn a_model_that_loses_little_is_admitted_and_one_that_loses_much_is_refused_unless_that_is_accepted() {
-        let (_parent, out) = trained(&["a b\n", "ab\n", "b a\n", "ba ab ba\n"]);
-        let folder = ModelFolder::open(&out).unwrap();
-        let how = Quantising { setting: Some(Setting::Reference), calibration: None };
-        let measured = |change: fn(&mut Distance)| {
-            let mut measured = measured(&folder, &how, &engine()).unwrap();
-            measured.distance.iter_mut().for_each(change);
-            measured
-        };
-        let (strict, lenient) = (Acceptance::default(), Acceptance { accept_loss: true });
-        let exact = exact(&folder, &how, Device::Cpu).unwrap();
-        assert!(strict.admit(measured(|_| ())).unwrap() == exact);
-        let worse = |distance: &mut Distance| {
-            distance.perplexity.iter_mut().for_each(|[float, exact]| *exact = *float * 1.03);
-        };
-        let refused = strict.admit(measured(worse)).err().unwrap().to_string();
-        for said in ["perplexity rises by 3.00 %", "9 tokens", "--calibration", "--accept-loss"] {
-            assert!(refused.contains(said), "{said}: {refused}");
-        }
-        assert!(lenient.admit(measured(worse)).unwrap() == exact);
-    }
-
-    #[test]
-    fn what_cannot_be_measured_is_refused_unless_that_is_accepted() {
-        let (_parent, out) = trained(&["a b\n"]);
-        let folder = ModelFolder::open(&out).unwrap();
-        let measured = || measured(&folder, &Quantising::default(), &engine()).unwrap();
-        let refused = Acceptance::default().admit(measured()).err().unwrap().to_string();
-        assert!(refused.contains("is not known") && refused.contains("--accept-loss"), "{refused}");
-        assert!(Acceptance { accept_loss: true }.admit(measured()).is_ok());
-    }
-
-    #[test]
-    fn calibration_that_overflows_is_told_of() {
-        let (_parent, out) = scaled(&["a b\n"], 1e30);
-        let folder = ModelFolder::open(&out).unwrap();
-        let error = exact(&folder, &Quantising::default(), Device::Cpu).err().unwrap();
-        assert!(matches!(error.downcast_ref(), Some(QuantizeError::Overflow { .. })), "{error}");
-        assert!(error.to_string().contains("calibration overflows at "), "{error}");
-    }
-}
+pub(crate) mod tests;

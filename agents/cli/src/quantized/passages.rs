@@ -5,7 +5,7 @@ use std::io::Read;
 use anyhow::Result;
 use flate2::read::GzDecoder;
 
-use crate::folder::TextTokenizer;
+use tensorlink_folder::TextTokenizer;
 
 const KING_JAMES: &[u8] = include_bytes!("../../../../examples/kjv-1100k.txt.gz");
 /// Pieces, from all over the text: together they have more than 4,000 tokens.

@@ -7,7 +7,7 @@ use tensorlink_graph::transformer::Output;
 
 use super::calibration::ours;
 use super::passages::passages;
-use crate::folder::{FolderError, ModelFolder, TokenizerError, read_text};
+use tensorlink_folder::{FolderError, ModelFolder, TokenizerError, read_text};
 
 /// Texts to measure on where the user names none.
 pub const SENTENCES: &str = include_str!("../../../../examples/sentences.txt");
@@ -120,7 +120,7 @@ mod tests {
 
     use super::super::tests::trained;
     use super::*;
-    use crate::folder::tests::written;
+    use tensorlink_folder::fixture::written;
 
     #[test]
     fn what_is_held_out_is_not_known() {

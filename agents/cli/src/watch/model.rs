@@ -12,7 +12,7 @@ use tensorlink_types::B256;
 use tensorlink_user::{Base, Claims, JobNote, TrainedStage, User, matrices, test};
 
 use crate::device;
-use crate::folder::{Adapters, Classifier, ModelFolder, Trained, Tuned, vacant};
+use tensorlink_folder::{Adapters, Classifier, ModelFolder, Trained, Tuned, vacant};
 
 /// Sequences of the held-out text that a folder's integers are calibrated on.
 const TEXTS: usize = 48;

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use alloy_primitives::I256;
-use tensorlink::folder::ModelFolder;
 use tensorlink::quantized::{Quantising, exact};
 use tensorlink_chain::StepVerifierVm;
+use tensorlink_folder::ModelFolder;
 use tensorlink_graph::CheckedProgram;
 use tensorlink_graph::transformer::{StageRunner, tokens};
 use tensorlink_num::{StepContext, Tensor, accessor, element, reads};

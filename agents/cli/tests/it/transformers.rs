@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::json;
-use tensorlink::folder::{Adapters, Classifier, ModelFolder, Trained, Tuned};
+use tensorlink_folder::{Adapters, Classifier, ModelFolder, Trained, Tuned};
 use tensorlink_graph::data::labelled::SPECIAL;
 use tensorlink_graph::transformer::lora::{Lora, Target};
 use tensorlink_graph::transformer::random::{Dimensions, bert, gpt2, llama, weights};

@@ -3,6 +3,7 @@
 //! Names and shapes stand here as the publishers' own files have them, not as the importer expects them.
 
 pub mod gguf;
+pub mod integers;
 
 use serde_json::{Map, Value, json};
 

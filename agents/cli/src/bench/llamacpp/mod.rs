@@ -28,8 +28,8 @@ use super::subject::{Subject, Which, text};
 use super::time::{median, once};
 use super::{Measure, Row};
 use crate::device;
-use crate::folder::ModelFolder;
 use crate::quantized::passages::{PIECES, passages};
+use tensorlink_folder::ModelFolder;
 
 /// Times faster: reading, and the next token.
 const GOALS: [f64; 2] = [1.0, 0.9];

@@ -12,7 +12,7 @@ use super::folder::{Folder, make};
 use super::nodes::Started;
 use super::state::{GATEWAY, Gateway};
 use super::{UpArgs, programs};
-use crate::folder::{ModelFolder, there};
+use tensorlink_folder::{ModelFolder, there};
 
 /// It answers within: a large model has to be put into integers first.
 const START: Duration = Duration::from_secs(600);

@@ -8,12 +8,12 @@ use tensorlink_graph::transformer::Setting;
 
 use crate::args::EvalArgs;
 use crate::config::Config;
-use crate::folder::ModelFolder;
 use crate::live::say;
 use crate::output;
-use crate::quantized::distance::Choice;
 use crate::quantized::loss::{self, Tolerance};
 use crate::quantized::{Distance, SENTENCES, beside, distance, encode, known, prepare_on, texts};
+use tensorlink_folder::ModelFolder;
+use tensorlink_folder::distance::Choice;
 
 /// What is printed.
 #[derive(Serialize)]

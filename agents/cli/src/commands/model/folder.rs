@@ -8,8 +8,8 @@ use serde::Serialize;
 use tensorlink_graph::transformer::{Architecture, ContextLimit, Output, Parameter, Setting, memory, parameters};
 
 use crate::config::Config;
-use crate::folder::ModelFolder;
 use crate::output;
+use tensorlink_folder::ModelFolder;
 
 /// What is shown of a folder.
 #[derive(Serialize)]

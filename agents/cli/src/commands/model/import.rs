@@ -8,9 +8,9 @@ use serde::Serialize;
 use super::folder::{Shown, rows, show};
 use crate::advice;
 use crate::config::Config;
-use crate::folder::{Survey, may_be_model, there, vacant};
 use crate::live::say;
 use crate::output;
+use tensorlink_folder::{Survey, may_be_model, there, vacant};
 
 #[derive(Serialize)]
 struct Report {

@@ -6,8 +6,8 @@ use anyhow::Result;
 use serde::Serialize;
 
 use crate::config::Config;
-use crate::folder::{Adapters, ModelFolder, Tuned, vacant};
 use crate::output;
+use tensorlink_folder::{Adapters, ModelFolder, Tuned, vacant};
 
 #[derive(Serialize)]
 struct Merged {

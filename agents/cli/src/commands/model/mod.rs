@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::ModelCommand;
 use crate::config::Config;
-use crate::folder::may_be_model;
+use tensorlink_folder::may_be_model;
 
 /// Runs a command about a model.
 pub async fn run(config: &Config, command: ModelCommand, shutdown: CancellationToken) -> Result<()> {

@@ -9,10 +9,10 @@ use tensorlink_graph::transformer::Setting;
 
 use super::folder::count;
 use crate::config::Config;
-use crate::folder::{ModelFolder, integers, vacant};
 use crate::live::say;
 use crate::output;
 use crate::quantized::{Distance, Quantising, loss, measured};
+use tensorlink_folder::{ModelFolder, integers, vacant};
 
 #[derive(Serialize)]
 struct Made<'a> {
@@ -37,7 +37,7 @@ pub(super) fn quantize(config: &Config, path: &Path, out: &Path, how: &Quantisin
     let measured = measured(&folder, how, &engine)?;
     let (exact, distance) = (&measured.exact, measured.distance.as_ref());
     say!("writing {} ...", out.display());
-    let root = integers::write(&folder, &measured, out)?;
+    let root = integers::write(&folder, exact, distance, out)?;
     if let Some(warning) = distance.and_then(|distance| loss::warning(distance, exact.setting())) {
         tracing::warn!("{warning}");
     }

@@ -10,12 +10,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::commands::local::{named, open};
 use crate::config::Config;
-use crate::folder::{ModelFolder, TokenizerError};
-use crate::gateway::backend::Backend;
-use crate::gateway::generation::batch::Capacity;
-use crate::gateway::generation::{Ask, Finish, Prompt, SamplingParams};
 use crate::output;
 use crate::quantized::Quantising;
+use tensorlink_folder::{ModelFolder, TokenizerError};
+use tensorlink_gateway::backend::Backend;
+use tensorlink_gateway::generation::batch::Capacity;
+use tensorlink_gateway::generation::{Ask, Finish, Prompt, SamplingParams};
 
 /// One text at a time.
 const CAPACITY: Capacity = Capacity { queue: 1, texts: 1 };
@@ -180,7 +180,7 @@ mod tests {
     use tensorlink_graph::transformer::random::{Dimensions, gpt2, weights};
 
     use super::*;
-    use crate::folder::Trained;
+    use tensorlink_folder::Trained;
 
     const SIZE: Dimensions =
         Dimensions { vocabulary: 4, width: 16, layers: 1, heads: 2, kv_heads: 2, hidden: 24, context: 8 };

@@ -7,7 +7,7 @@ use tensorlink_graph::transformer::Family;
 use tensorlink_graph::transformer::fixture::{Folder, VOCABULARY, gguf};
 
 use super::*;
-use crate::folder::tests::written;
+use tensorlink_folder::fixture::written;
 
 /// A folder of a family, and in it a model file that trains it on, with a text.
 fn tune(family: Family, context: u32) -> TempDir {

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tensorlink::folder::ModelFolder;
+use tensorlink_folder::ModelFolder;
 use tensorlink_graph::transformer::Family;
 use tensorlink_graph::transformer::fixture::{Folder, Stored, tokenizer_json};
 use tensorlink_tensor::Device;
@@ -14,7 +14,7 @@ use tensorlink_tensor::float::{FloatModel, Precision};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-use crate::gateway::support::root;
+use crate::root;
 
 const MODEL: &str = "all-MiniLM-L6-v2";
 /// The model is calibrated first.

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tensorlink::folder::ModelFolder;
-use tensorlink::gateway::backend::{Makes, Model};
-use tensorlink::gateway::generation::batch::Capacity;
-use tensorlink::gateway::generation::cached::Cached;
-use tensorlink::gateway::generation::hf_tokenizer::HfTokenizer;
-use tensorlink::gateway::local::Local;
+use tensorlink::hf_tokenizer::HfTokenizer;
 use tensorlink::quantized::prepare;
+use tensorlink_folder::ModelFolder;
+use tensorlink_gateway::backend::{Makes, Model};
+use tensorlink_gateway::generation::batch::Capacity;
+use tensorlink_gateway::generation::cached::Cached;
+use tensorlink_gateway::local::Local;
 use tensorlink_graph::transformer::decode::CachedRunner;
 use tensorlink_graph::transformer::fixture::{Folder, Stored, tokenizer_json};
 use tensorlink_graph::transformer::plan::Head;
@@ -18,7 +18,7 @@ use tensorlink_graph::transformer::{Family, Quantized, StageRunner, tokens};
 use tensorlink_proof::commit::tensor_root;
 use tensorlink_tensor::{Device, TorchEngine};
 
-use crate::gateway::support::{Server, limits, refused, start};
+use crate::served::{Server, limits, refused, start};
 
 pub(crate) const TINY: &str = "tiny-llama";
 const TEXTS: &str = "the cat sat on the mat\na dog ran\nthe dog sat on a cat\n";

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tensorlink::gateway::backend::{Before, Makes, Model};
-use tensorlink::gateway::exact::Exact;
-use tensorlink::gateway::local::{Local, TokenizeError};
+use tensorlink_gateway::backend::{Before, Makes, Model};
+use tensorlink_gateway::exact::Exact;
+use tensorlink_gateway::local::{Local, TokenizeError};
 use tensorlink_graph::transformer::random::{self, Dimensions};
 use tensorlink_graph::transformer::{Architecture, Quantized, Setting, StageRunner, tokens};
 use tensorlink_tensor::float::{FloatModel, Precision};
 use tensorlink_tensor::{Device, TorchEngine, calibrate};
 use tensorlink_types::TensorRoot;
 
-use crate::gateway::support::{limits, start};
+use crate::served::{limits, start};
 
 const SIZE: Dimensions =
     Dimensions { vocabulary: 50, width: 24, layers: 3, heads: 4, kv_heads: 2, hidden: 40, context: 16 };

@@ -3,12 +3,13 @@
 use std::process::Command;
 use std::sync::Arc;
 
-use tensorlink::gateway::Limits;
-use tensorlink::gateway::generation::batch::Capacity;
-use tensorlink::gateway::local::Local;
+use tensorlink_gateway::Limits;
+use tensorlink_gateway::generation::batch::Capacity;
+use tensorlink_gateway::local::Local;
 
-use crate::gateway::speaker::{Bytes, Speaker};
-use crate::gateway::support::{KEY, OTHER_KEY, Words, limits, model, root, start};
+use crate::root;
+use crate::served::{KEY, OTHER_KEY, Words, limits, model, start};
+use crate::speaker::{Bytes, Speaker};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_official_client_works() {
@@ -20,7 +21,7 @@ async fn the_official_client_works() {
     crate::gateway::decoder::write(folder.path(), true);
     crate::gateway::decoder::add(&mut local, folder.path());
     let capacity = Capacity { queue: 64, texts: 4 };
-    local.add_decoder(crate::gateway::speaker::shape(), Arc::new(Bytes), Speaker::default(), capacity).unwrap();
+    local.add_decoder(crate::speaker::shape(), Arc::new(Bytes), Speaker::default(), capacity).unwrap();
     let server = start(Arc::new(local), limits()).await;
     let mut hasty = Local::new();
     hasty.add(model("words"), Words::default(), 64).unwrap();

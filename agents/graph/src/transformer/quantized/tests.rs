@@ -6,10 +6,9 @@ use serde_json::Value;
 
 use super::super::architecture::Family;
 use super::super::config::describe;
-use super::super::fixture::{FAMILIES, Folder, Stored, Tensor as Given};
+use super::super::fixture::{FAMILIES, Folder, Stored, Tensor as Given, integers};
 use super::super::import::{Checkpoint, File};
 use super::super::parameters::parameters;
-use super::super::sites::{Magnitudes, Uncalibrated};
 use super::*;
 
 /// Fields that families' files may have, and what they then have besides: biases of projections, or weights of these
@@ -76,23 +75,13 @@ fn bias(weight: &Given, projections: &[&str]) -> Option<Given> {
     })
 }
 
-/// The model in integers, all of whose sites are as large as one another; they are those that its programs ask for.
+/// The model in integers: the sites that are calibrated are those that its programs ask for.
 fn quantized(folder: &Folder, pooling: Option<&[u8]>) -> Quantized {
     let architecture = describe(&folder.config_json(), pooling).unwrap().architecture;
     let bytes = folder.safetensors(Stored::F32);
     let files = [File::new("model.safetensors", &bytes)];
     let weights = Checkpoint::open(&architecture, &files, None).unwrap().weights().unwrap();
-    let mut seen = Magnitudes::default();
-    loop {
-        let model = Quantized::new(architecture.clone(), Setting::default(), &weights, &seen).unwrap();
-        match plan(&model) {
-            Err(PlanError::Uncalibrated(Uncalibrated(site))) => seen.see(&site, 6.0),
-            planned => {
-                planned.unwrap();
-                return model;
-            }
-        }
-    }
+    integers::quantized(&architecture, Setting::default(), &weights).unwrap()
 }
 
 fn plan(model: &Quantized) -> Result<Plan, PlanError> {
