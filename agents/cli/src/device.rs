@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use tensorlink_graph::EngineError;
+use tensorlink_program::EngineError;
 use tensorlink_tensor::{Device, TorchEngine};
 use tracing::warn;
 

@@ -111,9 +111,9 @@ impl Spell for Speller<'_> {
 
 #[cfg(test)]
 mod tests {
-    use tensorlink_graph::transformer::Family;
-    use tensorlink_graph::transformer::fixture::Folder;
-    use tensorlink_graph::transformer::fixture::gguf::File;
+    use tensorlink_model::Family;
+    use tensorlink_model::fixture::Folder;
+    use tensorlink_model::fixture::gguf::File;
 
     use super::*;
 
@@ -133,7 +133,7 @@ mod tests {
         let mut folder = Folder::new(Family::Llama);
         folder.config.insert("vocab_size".into(), 256.into());
         folder.config.insert("max_position_embeddings".into(), 64.into());
-        let description = tensorlink_graph::transformer::describe(&folder.config_json(), None).unwrap();
+        let description = tensorlink_model::describe(&folder.config_json(), None).unwrap();
         TextTokenizer::new(json.to_string().as_bytes(), &description).unwrap()
     }
 

@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use anyhow::Result;
-use tensorlink_graph::EngineError;
 use tensorlink_native as native;
 use tensorlink_native::{DeviceClass, Floats, FloatsError, State, Task, Threads};
+use tensorlink_program::EngineError;
 use tensorlink_tensor::Device;
 use tensorlink_tensor::float::{FloatError, FloatRun, Precision, hardware};
 

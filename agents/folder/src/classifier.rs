@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tensorlink_graph::data::labelled::{PADDING, SPECIAL};
-use tensorlink_graph::transformer::{Architecture, Weights, export};
+use tensorlink_model::{Architecture, Weights, export};
+use tensorlink_training::data::labelled::{PADDING, SPECIAL};
 
 use super::trained::{tokenizer, tokenizer_config};
 use super::unfinished::Unfinished;
@@ -77,10 +77,10 @@ fn with(mut object: Value, fields: [(&str, Value); 2]) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use tensorlink_graph::data::labelled::LabelledTexts;
-    use tensorlink_graph::model::Encoder;
-    use tensorlink_graph::transformer::Setting;
-    use tensorlink_graph::transformer::random::weights;
+    use tensorlink_model::Setting;
+    use tensorlink_model::random::weights;
+    use tensorlink_training::data::labelled::LabelledTexts;
+    use tensorlink_training::model::Encoder;
 
     use super::super::ModelFolder;
     use super::super::fixture::integers;

@@ -1,7 +1,7 @@
 //! The tokens that end a text: those of `config.json` and of `generation_config.json`.
 
 use serde::Deserialize;
-use tensorlink_graph::transformer::Description;
+use tensorlink_model::Description;
 
 use super::small::Small;
 use super::{FolderError, MAX_JSON, ModelFolder};

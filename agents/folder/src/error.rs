@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use tensorlink_graph::transformer::lora::peft::PeftError;
-use tensorlink_graph::transformer::{ConfigError, ExportError, GgufError, ImportError, PlanError};
+use tensorlink_model::lora::peft::PeftError;
+use tensorlink_model::{ConfigError, ExportError, GgufError, ImportError, PlanError};
 use thiserror::Error;
 
 use super::{GgufTokenizerError, TemplateError};

@@ -4,9 +4,9 @@ use std::fs;
 
 use serde_json::json;
 use tempfile::TempDir;
-use tensorlink_graph::transformer::fixture::integers::quantized;
-use tensorlink_graph::transformer::fixture::{Folder, Stored, Tensor, tokenizer_json};
-use tensorlink_graph::transformer::{Family, Quantized, Setting};
+use tensorlink_model::fixture::integers::quantized;
+use tensorlink_model::fixture::{Folder, Stored, Tensor, tokenizer_json};
+use tensorlink_model::{Family, Quantized, Setting};
 
 use super::{ModelFolder, POOLING, WEIGHTS};
 

@@ -29,7 +29,7 @@
 //!
 //! ```
 //! use tensorlink_folder::{ModelFolder, Trained};
-//! use tensorlink_graph::transformer::random::{Dimensions, llama, weights};
+//! use tensorlink_model::random::{Dimensions, llama, weights};
 //!
 //! let size = Dimensions { vocabulary: 3, width: 16, layers: 1, heads: 2, kv_heads: 1, hidden: 24, context: 8 };
 //! let (architecture, characters) = (llama(size), ["a", "b", " "].map(String::from));
@@ -75,8 +75,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use memmap2::Mmap;
-use tensorlink_graph::transformer::import::{File, INDEX, indexed_files};
-use tensorlink_graph::transformer::{Architecture, Checkpoint, Description, Weights, describe};
+use tensorlink_model::import::{File, INDEX, indexed_files};
+use tensorlink_model::{Architecture, Checkpoint, Description, Weights, describe};
 
 pub use classifier::Classifier;
 pub use distance::Distance;

@@ -2,7 +2,7 @@
 //! numbers of a model with labels are to people.
 
 use serde::Deserialize;
-use tensorlink_graph::transformer::Output;
+use tensorlink_model::Output;
 
 use super::{FolderError, ModelFolder, TextTokenizer, TokenizerError};
 
@@ -92,8 +92,8 @@ mod tests {
 
     use serde_json::{Value, json};
     use tempfile::TempDir;
-    use tensorlink_graph::transformer::Family;
-    use tensorlink_graph::transformer::fixture::{CONTEXT, Folder, VOCABULARY};
+    use tensorlink_model::Family;
+    use tensorlink_model::fixture::{CONTEXT, Folder, VOCABULARY};
 
     use super::super::fixture::{reranker, written};
     use super::*;

@@ -139,8 +139,8 @@ mod tests {
 
     use serde_json::{Value, json};
     use tempfile::TempDir;
-    use tensorlink_graph::transformer::Family;
-    use tensorlink_graph::transformer::fixture::{CONTEXT, Folder};
+    use tensorlink_model::Family;
+    use tensorlink_model::fixture::{CONTEXT, Folder};
 
     use super::super::fixture::written;
     use super::*;

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use tensorlink_graph::transformer::gguf::MAGIC;
+use tensorlink_model::gguf::MAGIC;
 
 use super::{FolderError, Mapped, gguf, map};
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tensorlink_graph::transformer::{Checkpoint, Description, export};
+use tensorlink_model::{Checkpoint, Description, export};
 
 use super::ends::ends;
 use super::integers::MANIFEST;

@@ -1,8 +1,8 @@
 use std::fs;
 
 use tempfile::TempDir;
-use tensorlink_graph::transformer::fixture::{CONTEXT, FAMILIES, Folder, Stored, VOCABULARY, WORDS, tokenizer_json};
-use tensorlink_graph::transformer::{Family, Output, Pooling};
+use tensorlink_model::fixture::{CONTEXT, FAMILIES, Folder, Stored, VOCABULARY, WORDS, tokenizer_json};
+use tensorlink_model::{Family, Output, Pooling};
 
 use super::fixture::{dense, written};
 use super::*;

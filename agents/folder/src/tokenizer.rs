@@ -1,7 +1,7 @@
 //! Text to tokens and back, by `tokenizer.json`.
 
 use serde_json::Value;
-use tensorlink_graph::transformer::Description;
+use tensorlink_model::Description;
 use tokenizers::utils::truncation::truncate_encodings;
 use tokenizers::{Encoding, PostProcessor, Tokenizer, TruncationParams};
 

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use tensorlink_graph::transformer::{Architecture, Weights, export};
+use tensorlink_model::{Architecture, Weights, export};
 
 use super::unfinished::Unfinished;
 use super::{CALIBRATION, FolderError, WEIGHTS};
@@ -70,9 +70,9 @@ pub(super) fn tokenizer_config(context: u32) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use tensorlink_graph::transformer::random::{Dimensions, llama, weights};
+    use tensorlink_model::random::{Dimensions, llama, weights};
 
-    use tensorlink_graph::transformer::Setting;
+    use tensorlink_model::Setting;
 
     use super::super::fixture::integers;
     use super::super::{ModelFolder, TokenizerError};

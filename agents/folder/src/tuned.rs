@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use tensorlink_graph::transformer::lora::{Lora, peft};
-use tensorlink_graph::transformer::{
-    Architecture, ConfigError, ExportError, Matrix, Output, Weights, classifier, export,
-};
+use tensorlink_model::lora::{Lora, peft};
+use tensorlink_model::{Architecture, ConfigError, ExportError, Matrix, Output, Weights, classifier, export};
 
 use super::modules::MODULES;
 use super::small::required;
@@ -129,10 +127,10 @@ impl Adapters {
 mod tests {
     use std::fs;
 
-    use tensorlink_graph::transformer::Family;
-    use tensorlink_graph::transformer::fixture::Folder;
-    use tensorlink_graph::transformer::lora::Target;
-    use tensorlink_graph::transformer::random;
+    use tensorlink_model::Family;
+    use tensorlink_model::fixture::Folder;
+    use tensorlink_model::lora::Target;
+    use tensorlink_model::random;
 
     use super::super::fixture::written;
     use super::*;
@@ -190,7 +188,7 @@ mod tests {
             let lora = Lora { rank: 2, alpha: 3, targets: targets.into_iter().collect() };
             let parameters = lora.parameters(architecture);
             let grown = lora.grown(architecture, 1);
-            let matrix = |p: &tensorlink_graph::transformer::Parameter| {
+            let matrix = |p: &tensorlink_model::Parameter| {
                 (p.name.clone(), Matrix::new(p.rows, p.columns, grown[&p.name].clone()).unwrap())
             };
             let adapters = Adapters { lora, matrices: parameters.iter().map(matrix).collect() };

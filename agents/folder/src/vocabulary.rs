@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use tensorlink_graph::transformer::{Description, Family};
+use tensorlink_model::{Description, Family};
 
 use super::small::Small;
 use super::special::Special;
@@ -128,7 +128,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    use tensorlink_graph::transformer::fixture::Folder;
+    use tensorlink_model::fixture::Folder;
 
     use super::super::fixture::written;
     use super::super::{ModelFolder, Survey};

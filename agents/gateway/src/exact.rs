@@ -1,8 +1,8 @@
 //! An exact model that makes one vector of a text, a score or classes, as an embedder: stages in integers on one
 //! engine, one after the other.
 
-use tensorlink_graph::Engine;
-use tensorlink_graph::transformer::{Architecture, Output, Plan, StageRunner, tokens};
+use tensorlink_model::{Architecture, Output, Plan, StageRunner, tokens};
+use tensorlink_program::Engine;
 
 use super::backend::Before;
 use super::local::{EmbedError, Embedder, Tokenize, TokenizeError};

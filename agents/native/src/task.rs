@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use tensorlink_graph::step::StepGraph;
-use tensorlink_graph::step::float::FloatData;
 use tensorlink_node::wire::{Malformed, decode, encode};
 use tensorlink_num::StepContext;
+use tensorlink_training::step::StepGraph;
+use tensorlink_training::step::float::FloatData;
 use tensorlink_types::JobKey;
 use thiserror::Error;
 

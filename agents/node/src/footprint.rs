@@ -5,9 +5,9 @@
 //! part of it lies beside the GPU: it takes rather less than it could.
 
 use serde::{Deserialize, Serialize};
-use tensorlink_graph::executor::peak;
-use tensorlink_graph::transformer::decode::bytes_per_token;
-use tensorlink_graph::transformer::{Plan, PlanError};
+use tensorlink_model::decode::bytes_per_token;
+use tensorlink_model::{Plan, PlanError};
+use tensorlink_program::executor::peak;
 use tensorlink_types::Program;
 
 use crate::files::file_len;
@@ -47,7 +47,7 @@ impl Footprint {
     }
 
     /// A stage that serves texts of up to `longest` tokens, with room for the keys and values of one, which may take
-    /// twice its own ([`Session`](tensorlink_graph::transformer::Session)).
+    /// twice its own ([`Session`](tensorlink_model::Session)).
     ///
     /// # Errors
     /// [`PlanError`] if the plan gives no such program.

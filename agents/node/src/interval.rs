@@ -4,10 +4,10 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use tensorlink_graph::check::forward_only;
-use tensorlink_graph::engine::Engine;
-use tensorlink_graph::executor::{ExecuteError, StageExecutor};
 use tensorlink_num::{Tensor, TensorError};
+use tensorlink_program::check::forward_only;
+use tensorlink_program::engine::Engine;
+use tensorlink_program::executor::{ExecuteError, StageExecutor};
 use tensorlink_proof::commit::logs::BoundaryLists;
 use tensorlink_proof::commit::{Boundary, LogBuilder, LogError, state_root, tensor_roots};
 use tensorlink_proof::merkle::list_root;

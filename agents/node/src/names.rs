@@ -1,7 +1,7 @@
 //! What the parts of a stage are called in its model. Names are for people: no root commits to them, but the manifest's
 //! CID does, which the job's terms hold.
 
-use tensorlink_graph::transformer::Plan;
+use tensorlink_model::Plan;
 use tensorlink_proof::commit::program::ProgramCommitment;
 use tensorlink_types::{B256, Program};
 

@@ -6,9 +6,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use bytes::Bytes;
-use tensorlink_graph::engine::{Engine, EngineError};
-use tensorlink_graph::executor::{ExecuteError, StageExecutor};
 use tensorlink_num::Tensor;
+use tensorlink_program::engine::{Engine, EngineError};
+use tensorlink_program::executor::{ExecuteError, StageExecutor};
 use tensorlink_proof::commit::{Boundary, io_root};
 use tensorlink_types::{B256, Lineage};
 use thiserror::Error;

@@ -5,10 +5,10 @@ use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use tensorlink_graph::engine::{Engine, EngineError};
-use tensorlink_graph::executor::{ExecuteError, StageExecutor};
-use tensorlink_graph::watch::Watch;
 use tensorlink_num::Tensor;
+use tensorlink_program::engine::{Engine, EngineError};
+use tensorlink_program::executor::{ExecuteError, StageExecutor};
+use tensorlink_program::watch::Watch;
 use tensorlink_proof::commit::{Boundary, BoundaryLists, tensor_roots, trace_root};
 use tensorlink_types::abi::AuditAnswer;
 use tensorlink_types::{B256, Lineage, Source, TensorRoot};

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use tensorlink_graph::check::{CheckedProgram, MAX_SLOTS};
-use tensorlink_graph::compile::StageInfo;
-use tensorlink_graph::transformer::{Architecture, Output, Plan, PlanError};
+use tensorlink_model::{Architecture, Output, Plan, PlanError};
 use tensorlink_num::Tensor;
+use tensorlink_program::check::{CheckedProgram, MAX_SLOTS};
 use tensorlink_proof::commit::program::ProgramCommitment;
 use tensorlink_proof::commit::{ProgramList, tensor_root};
+use tensorlink_training::compile::StageInfo;
 use tensorlink_types::{B256, TensorType, TypeError};
 
 use crate::blocking;
@@ -231,7 +231,9 @@ fn needs(plan: &Plan, longest: u32) -> Result<Footprint, ShardError> {
     let count = plan.constants().len() as u64;
     if count > MAX_SLOTS as u64 {
         let limit = MAX_SLOTS as u64;
-        return Err(PlanError::from(tensorlink_graph::ProgramError::TooMany { what: "constants", count, limit }).into());
+        return Err(
+            PlanError::from(tensorlink_program::ProgramError::TooMany { what: "constants", count, limit }).into()
+        );
     }
     Ok(Footprint::serving(plan, longest)?)
 }

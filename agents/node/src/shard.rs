@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use cid::Cid;
-use tensorlink_graph::check::{CheckedProgram, ProgramError};
-use tensorlink_graph::compile::StageInfo;
-use tensorlink_graph::transformer::PlanError;
+use tensorlink_model::PlanError;
 use tensorlink_num::Tensor;
+use tensorlink_program::check::{CheckedProgram, ProgramError};
 use tensorlink_proof::commit::program::{ProgramCommitment, ProgramTooLarge};
 use tensorlink_proof::commit::{state_root, tensor_root};
+use tensorlink_training::compile::StageInfo;
 use tensorlink_types::program::ConstantSlot;
 use tensorlink_types::{Address, B256, JobId, Program};
 use thiserror::Error;

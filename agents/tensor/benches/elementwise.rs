@@ -9,8 +9,8 @@ mod common;
 use std::time::Duration;
 
 use common::{engine, execute, float, micros, noise, operator, race, ty};
-use tensorlink_graph::Engine;
 use tensorlink_num::tables::exp2_table;
+use tensorlink_program::Engine;
 use tensorlink_tensor::{TorchEngine, TorchTensor};
 use tensorlink_types::{Opcode, TensorType};
 

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{engine, execute, float, micros, noise, operator, race};
-use tensorlink_graph::Engine;
+use tensorlink_program::Engine;
 use tensorlink_types::{Opcode, TensorType};
 
 /// Shapes (M, K, N) with goals: a layer over a batch, and over one row.

@@ -18,11 +18,11 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tensorlink_graph::calibrate::LEAST_STEPS;
-use tensorlink_graph::{Chain, Engine, EngineError, FusedAttention, StepContext};
 use tensorlink_num::Tensor;
+use tensorlink_program::{Chain, Engine, EngineError, FusedAttention, StepContext};
 use tensorlink_tensor::float::{FloatRun, Precision};
 use tensorlink_tensor::{Device, TorchEngine, TorchTensor};
+use tensorlink_training::calibrate::LEAST_STEPS;
 use tensorlink_types::Operator;
 
 use self::step::{Contest, Shape, Subject};

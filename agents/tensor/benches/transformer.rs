@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use common::{engine, execute, float, micros, noise, operator, race, ty};
 use tch::Kind;
-use tensorlink_graph::Engine;
 use tensorlink_num::Tensor;
 use tensorlink_num::tables::exp2_table;
+use tensorlink_program::Engine;
 use tensorlink_tensor::{TorchEngine, TorchTensor};
 use tensorlink_types::{Opcode, TensorType};
 

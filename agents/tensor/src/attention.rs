@@ -3,7 +3,7 @@
 //! the operators one after another.
 
 use rayon::prelude::*;
-use tensorlink_graph::{EngineError, FusedAttention};
+use tensorlink_program::{EngineError, FusedAttention};
 use tensorlink_types::{Operator, TensorType, Width};
 
 use crate::host::block::Element;

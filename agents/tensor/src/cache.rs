@@ -7,8 +7,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tch::{Device, Tensor};
-use tensorlink_graph::EngineError;
-use tensorlink_graph::transformer::decode::{CacheEngine, Layout};
+use tensorlink_model::decode::{CacheEngine, Layout};
+use tensorlink_program::EngineError;
 use tensorlink_types::{TensorType, TypeError};
 
 use crate::TorchEngine;

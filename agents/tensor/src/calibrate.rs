@@ -1,10 +1,10 @@
 //! How large activations become, and how they vary together: what exponents are chosen and weights are rounded by.
 
-use tensorlink_graph::transformer::Magnitudes;
+use tensorlink_model::Magnitudes;
 
 use crate::float::{FloatError, FloatModel, Seen};
 
-/// What [`Quantized::new`](tensorlink_graph::transformer::Quantized::new) takes, seen at every site of a model over
+/// What [`Quantized::new`](tensorlink_model::Quantized::new) takes, seen at every site of a model over
 /// some texts, in token numbers. A few dozen texts like those to come are enough; exponents leave a margin of a factor
 /// of two, and what exceeds it saturates.
 ///

@@ -1,7 +1,7 @@
 //! Chains of operators on the host: elementwise ones in a row.
 
-use tensorlink_graph::EngineError;
-use tensorlink_graph::fused::chain::{Chain, Link, Taken};
+use tensorlink_program::EngineError;
+use tensorlink_program::fused::chain::{Chain, Link, Taken};
 use tensorlink_types::{Operator, Width};
 
 use crate::host::elementwise::Precision;

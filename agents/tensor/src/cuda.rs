@@ -8,7 +8,7 @@ use std::ffi::c_int;
 use std::sync::OnceLock;
 
 use libloading::Library;
-use tensorlink_graph::EngineError;
+use tensorlink_program::EngineError;
 
 /// Versions of the CUDA runtime that libtorch builds exist for.
 #[cfg(unix)]

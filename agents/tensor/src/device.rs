@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use tensorlink_graph::EngineError;
+use tensorlink_program::EngineError;
 use thiserror::Error;
 
 use crate::cuda;

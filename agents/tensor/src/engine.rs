@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use tensorlink_graph::fused::chain;
-use tensorlink_graph::{Chain, Engine, EngineError, StepContext};
-#[cfg(target_arch = "x86_64")]
-use tensorlink_graph::{FusedAttention, fused::attention::one_by_one};
 use tensorlink_num::Tensor;
 use tensorlink_num::philox::draw_below;
+use tensorlink_program::fused::chain;
+use tensorlink_program::{Chain, Engine, EngineError, StepContext};
+#[cfg(target_arch = "x86_64")]
+use tensorlink_program::{FusedAttention, fused::attention::one_by_one};
 use tensorlink_types::Operator;
 use tensorlink_types::operator::Operand;
 

@@ -3,9 +3,9 @@
 //! An engine is handed programs that the checker accepted, and checks each operator again, cheaply: no accumulator
 //! below may leave `i64`.
 
-use tensorlink_graph::EngineError;
 use tensorlink_num::check_operator;
 use tensorlink_num::checked::{norm_exponent, norm_places};
+use tensorlink_program::EngineError;
 use tensorlink_types::{Opcode, Operator, TensorType};
 
 /// An opcode with its attributes; its existence is the proof that [`check_operator`] passed.

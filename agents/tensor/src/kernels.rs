@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use tensorlink_graph::EngineError;
+use tensorlink_program::EngineError;
 use tensorlink_types::Width;
 
 use crate::device::Device;

@@ -1,4 +1,4 @@
-//! The [`Engine`](tensorlink_graph::Engine) on libtorch: exact integer operators on CPU and CUDA.
+//! The [`Engine`](tensorlink_program::Engine) on libtorch: exact integer operators on CPU and CUDA.
 //!
 //! libtorch holds the tensors, moves them between devices and computes on GPUs; on the host the operators are single
 //! passes of our own over its memory, because libtorch has no exact requantisation and its integer matrix products are
@@ -24,7 +24,7 @@
 //! The engine computes the bits of the scalar reference:
 //!
 //! ```
-//! use tensorlink_graph::{Engine, StepContext};
+//! use tensorlink_program::{Engine, StepContext};
 //! use tensorlink_num::{Tensor, execute};
 //! use tensorlink_tensor::{Device, TorchEngine};
 //! use tensorlink_types::{Opcode, Operand, Operator, Source, TensorType};

@@ -1,6 +1,6 @@
 //! Products of matrices (MatMul, ScaledMatMul, ShiftedMatMul, HeadScores, HeadMix) by whichever kernel was chosen.
 
-use tensorlink_graph::EngineError;
+use tensorlink_program::EngineError;
 use tensorlink_types::TensorType;
 
 use crate::host::elementwise::{Precision, scale};

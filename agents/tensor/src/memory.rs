@@ -1,6 +1,6 @@
 //! How much a device can still hold.
 
-use tensorlink_graph::EngineError;
+use tensorlink_program::EngineError;
 
 use crate::cuda;
 use crate::device::Device;

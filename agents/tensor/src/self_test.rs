@@ -1,10 +1,10 @@
 //! What a kernel must reproduce before money is staked on it: products of extremes over the longest dot product, and of
 //! noise in odd shapes; then every operator.
 
-use tensorlink_graph::{Engine, EngineError, StepContext, conformance};
 use tensorlink_num::Tensor;
 use tensorlink_num::execute as reference;
 use tensorlink_num::philox::philox4x32;
+use tensorlink_program::{Engine, EngineError, StepContext, conformance};
 use tensorlink_types::operator::MAX_REDUCTION;
 use tensorlink_types::{Opcode, Operand, Operator, Source, TensorType, Width};
 

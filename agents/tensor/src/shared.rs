@@ -1,7 +1,7 @@
 //! Memory of caches, of which tensors are parts.
 
 use tch::{Device, TchError};
-use tensorlink_graph::EngineError;
+use tensorlink_program::EngineError;
 use tensorlink_types::Width;
 
 use crate::buffer::Buffer;

@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use tensorlink_graph::EngineError;
-use tensorlink_graph::fused::chain::{Chain, Link, Taken};
+use tensorlink_program::EngineError;
+use tensorlink_program::fused::chain::{Chain, Link, Taken};
 use tensorlink_types::{Operator, TensorType};
 
 use crate::host::elementwise::Precision;

@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use tch::{Device, Kind, TchError};
-use tensorlink_graph::EngineError;
 use tensorlink_num::Tensor;
 use tensorlink_num::tensor::Mantissas;
+use tensorlink_program::EngineError;
 use tensorlink_types::{TensorType, Width};
 
 use crate::buffer::Buffer;

@@ -74,7 +74,7 @@ impl Segment {
 
 /// The step function of one pipeline stage: operators in execution order, and how they are wired to the world.
 ///
-/// A program is *accepted* by the network when `tensorlink_graph::check` passes; nothing else may be executed,
+/// A program is *accepted* by the network when `tensorlink_program::check` passes; nothing else may be executed,
 /// staked on or committed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Program {

@@ -204,7 +204,7 @@ fn orders(stages: usize) -> Vec<Vec<usize>> {
 mod tests {
     use std::convert::Infallible;
 
-    use tensorlink_graph::partition::{PartitionError, partition};
+    use tensorlink_model::partition::{PartitionError, partition};
     use tensorlink_node::price::Prices;
     use tensorlink_node::wire::gossip::WorkerAdvert;
     use tensorlink_types::Address;

@@ -5,21 +5,21 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use tensorlink_graph::calibrate::{CalibrateError, Calibration, LEAST_STEPS};
-use tensorlink_graph::data::Census;
-use tensorlink_graph::data::labelled::{LabelledTexts, TokenTexts};
-use tensorlink_graph::data::text::{Text, Tokens};
-use tensorlink_graph::init::{self, InitError};
-use tensorlink_graph::model::{Decoder, Encoder, Imported, WeightsError, weights};
-use tensorlink_graph::partition::PartitionError;
-use tensorlink_graph::step::language::Untrainable;
-use tensorlink_graph::training::LanguageError;
-use tensorlink_graph::transformer::{Architecture, Description, Lora, Output, Weights, random};
-use tensorlink_graph::{
-    CompileError, CompiledStage, DataError, Dataset, LanguageModel, Model, ModelError, Table, Training, TrainingSet,
-};
+use tensorlink_model::partition::PartitionError;
+use tensorlink_model::{Architecture, Description, Lora, Output, Weights, random};
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::tensor_root;
+use tensorlink_training::calibrate::{CalibrateError, Calibration, LEAST_STEPS};
+use tensorlink_training::data::Census;
+use tensorlink_training::data::labelled::{LabelledTexts, TokenTexts};
+use tensorlink_training::data::text::{Text, Tokens};
+use tensorlink_training::init::{self, InitError};
+use tensorlink_training::model::{Decoder, Encoder, Imported, WeightsError, weights};
+use tensorlink_training::start::LanguageError;
+use tensorlink_training::step::language::Untrainable;
+use tensorlink_training::{
+    CompileError, CompiledStage, DataError, Dataset, LanguageModel, Model, ModelError, Table, Training, TrainingSet,
+};
 use thiserror::Error;
 
 /// Most steps of calibration; the largest values come early.
@@ -273,7 +273,7 @@ fn rows(data: &Dataset) -> Result<u32, PrepareError> {
 
 #[cfg(test)]
 mod tests {
-    use tensorlink_graph::model::language::Origin;
+    use tensorlink_training::model::language::Origin;
 
     use super::*;
 

@@ -3,8 +3,7 @@
 use bytes::Bytes;
 use cid::Cid;
 use serde::{Deserialize, Serialize};
-use tensorlink_graph::TrainingSet;
-use tensorlink_graph::transformer::Architecture;
+use tensorlink_model::Architecture;
 use tensorlink_node::bounds::Bounds;
 use tensorlink_node::files;
 use tensorlink_node::interval::state_root_of;
@@ -13,6 +12,7 @@ use tensorlink_node::wire::manifest::{MANIFEST_VERSION, Manifest, StageFiles, Tr
 use tensorlink_node::wire::{Malformed, encode};
 use tensorlink_proof::commit::ProgramCommitment;
 use tensorlink_proof::commit::program::ProgramTooLarge;
+use tensorlink_training::TrainingSet;
 use tensorlink_types::{B256, TensorType};
 use thiserror::Error;
 

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cid::Cid;
-use tensorlink_graph::engine::Engine;
-use tensorlink_graph::transformer::{Architecture, Matrix, Parameter, Weights, WeightsError, parameters};
-use tensorlink_graph::{CheckedProgram, EvaluateError, Metrics, ProgramError, Stage, StageInfo, TrainingSet, evaluate};
+use tensorlink_model::{Architecture, Matrix, Parameter, Weights, WeightsError, parameters};
 use tensorlink_node::custody::holders;
 use tensorlink_node::files::{self, FileError};
 use tensorlink_node::interval::state_root_of;
@@ -19,6 +17,9 @@ use tensorlink_node::wire::manifest::{MAX_MANIFEST, MAX_PROGRAM, Manifest, Manif
 use tensorlink_node::wire::rpc::{Request, Response};
 use tensorlink_node::wire::{Malformed, decode, encode};
 use tensorlink_num::{Tensor, TensorError};
+use tensorlink_program::engine::Engine;
+use tensorlink_program::{CheckedProgram, ProgramError};
+use tensorlink_training::{EvaluateError, Metrics, Stage, StageInfo, TrainingSet, evaluate};
 use tensorlink_types::abi::Claim;
 use tensorlink_types::{Address, B256, ClaimId, Lane, Program};
 use thiserror::Error;
@@ -282,9 +283,9 @@ impl User {
 
 #[cfg(test)]
 mod tests {
-    use tensorlink_graph::model::language::Origin;
-    use tensorlink_graph::transformer::random;
-    use tensorlink_graph::{LanguageModel, Training};
+    use tensorlink_model::random;
+    use tensorlink_training::model::language::Origin;
+    use tensorlink_training::{LanguageModel, Training};
 
     use super::*;
     use crate::Draft;

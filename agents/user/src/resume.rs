@@ -1,11 +1,11 @@
 //! A training that goes on in another job (rule P-38): the same programs, from the states that claims of the earlier
 //! job end in.
 
-use tensorlink_graph::CheckedProgram;
 use tensorlink_node::bounds::Bounds;
 use tensorlink_node::files;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::wire::manifest::{Manifest, StageFiles, TrainingFiles};
+use tensorlink_program::CheckedProgram;
 use tensorlink_proof::commit::ProgramCommitment;
 use thiserror::Error;
 

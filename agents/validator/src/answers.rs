@@ -8,13 +8,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tensorlink_graph::engine::Engine;
 use tensorlink_node::Identity;
 use tensorlink_node::journal::{Journal, JournalError};
 use tensorlink_node::ports::chain::{JobView, Parameters, Seed};
 use tensorlink_node::ports::{AuditMove, Call, ChainError};
 use tensorlink_node::shard::ShardError;
 use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
+use tensorlink_program::engine::Engine;
 use tensorlink_proof::commit::is_receipt;
 use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_proof::fraud::{ElementProof, Signed};

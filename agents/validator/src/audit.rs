@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cid::Cid;
-use tensorlink_graph::engine::{Engine, EngineError};
 use tensorlink_node::blocking;
 use tensorlink_node::budget::{Budget, Room};
 use tensorlink_node::custody::holders;
@@ -20,6 +19,7 @@ use tensorlink_node::shard::{Shard, ShardError, ShardSource};
 use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
 use tensorlink_node::wire::{Malformed, decode, encode};
 use tensorlink_node::{Games, Ports};
+use tensorlink_program::engine::{Engine, EngineError};
 use tensorlink_proof::audit::Undecided;
 use tensorlink_proof::challenge::Stuck;
 use tensorlink_proof::commit::program::ProgramTooLarge;

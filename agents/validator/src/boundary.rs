@@ -1,9 +1,9 @@
 //! What crossed a claim's boundaries: that its senders signed it, and that they claim what they signed.
 
-use tensorlink_graph::engine::Engine;
 use tensorlink_node::ports::Call;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::wire::rpc::IntervalRecord;
+use tensorlink_program::engine::Engine;
 use tensorlink_proof::commit::{Boundary, SenderSignatures, edge_log, verify_signer};
 use tensorlink_types::abi::{BoundaryLogs, EdgeLog, EquivocationProof};
 use tensorlink_types::{B256, Bytes, Lane};

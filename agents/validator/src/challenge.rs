@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tensorlink_graph::engine::Engine;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::ports::{Call, ChainError, Event};
 use tensorlink_node::replay::{Replay, Roots};
 use tensorlink_node::wire::rpc::IntervalRecord;
+use tensorlink_program::engine::Engine;
 use tensorlink_proof::challenge::ask::Tensors;
 use tensorlink_proof::challenge::{Challenger, Game, Move, Next, Stuck, Told, Turn, cost};
 use tensorlink_proof::commit::{Boundary, SenderSignatures, state_root, trace_root};

@@ -1,8 +1,8 @@
 //! Against a worker that accuses an auditor, us or another, of what is right: its own signed word convicts it.
 
-use tensorlink_graph::engine::Engine;
 use tensorlink_node::ports::Call;
 use tensorlink_node::wire::rpc::{Request, Response};
+use tensorlink_program::engine::Engine;
 use tensorlink_proof::fraud::Signed;
 use tensorlink_proof::sortition::answer_of;
 use tensorlink_types::abi::{ContradictionProof, StepStatement};

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use tensorlink_graph::engine::Engine;
 use tensorlink_node::ports::Call;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::replay::{OperatorTensors, Replay, Roots};
 use tensorlink_node::wire::rpc::{OUTPUT_PIECE, Request, Response};
 use tensorlink_num::Tensor;
+use tensorlink_program::engine::Engine;
 use tensorlink_proof::audit::{Answer, Audit, OwnInterval, Undecided, Verdict, first_element};
 use tensorlink_proof::commit::{Boundary, BoundaryLists, LogBuilder, LogError, ProgramList};
 use tensorlink_proof::fraud::{Case, FraudError, Prover, Signed, StepAnswer, Work};

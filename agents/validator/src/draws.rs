@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use tensorlink_graph::engine::Engine;
 use tensorlink_node::ports::chain::Seed;
 use tensorlink_node::ports::{Chain, ChainError};
+use tensorlink_program::engine::Engine;
 use tensorlink_proof::sortition::{is_drawn, period_after};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;

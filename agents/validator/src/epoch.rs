@@ -1,9 +1,9 @@
 //! The receipts of an epoch of a serving lane: named on chain by the root of their list, told by their worker.
 
 use cid::Cid;
-use tensorlink_graph::engine::Engine;
 use tensorlink_node::serving::MAX_RECEIPTS;
 use tensorlink_node::wire::rpc::{Request, Response};
+use tensorlink_program::engine::Engine;
 use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_proof::commit::{is_receipt, receipt_list};
 use tensorlink_types::{B256, ClaimId, Lane};

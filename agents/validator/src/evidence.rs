@@ -5,10 +5,10 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 use cid::Cid;
-use tensorlink_graph::engine::Engine;
 use tensorlink_node::ports::{Owner, StoreError};
 use tensorlink_node::retry::{Failure, retry};
 use tensorlink_node::wire::rpc::IntervalRecord;
+use tensorlink_program::engine::Engine;
 use tensorlink_types::{Address, ClaimId};
 
 use crate::audit::{Auditor, Gap, PATIENCE, Target};

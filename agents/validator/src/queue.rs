@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::future::pending;
 use std::sync::Arc;
 
-use tensorlink_graph::engine::Engine;
+use tensorlink_program::engine::Engine;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
 

@@ -5,13 +5,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tensorlink_graph::engine::Engine;
 use tensorlink_node::blocking;
 use tensorlink_node::interval::{Outcome, Span, state_root_of};
 use tensorlink_node::pipeline::Pipeline;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::replay::Replay;
 use tensorlink_node::shard::Shard;
+use tensorlink_program::engine::Engine;
 use tensorlink_proof::commit::Boundary;
 use tensorlink_types::Lane;
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use tensorlink_graph::engine::Engine;
 use tensorlink_node::interval::Span;
 use tensorlink_node::ports::Owner;
 use tensorlink_node::ports::chain::JobView;
@@ -10,6 +9,7 @@ use tensorlink_node::replay::Replay;
 use tensorlink_node::serving::ServingShard;
 use tensorlink_node::shard::{ShardError, ShardSource};
 use tensorlink_node::wire::rpc::IntervalRecord;
+use tensorlink_program::engine::Engine;
 use tensorlink_types::JobId;
 use tokio::sync::Mutex;
 

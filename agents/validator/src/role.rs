@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use cid::Cid;
 use serde::{Deserialize, Serialize};
-use tensorlink_graph::engine::Engine;
 use tensorlink_node::Roster;
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::{Call, ChainError, Event, EventAt, NetError};
+use tensorlink_program::engine::Engine;
 use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_proof::fraud::Signed;
 use tensorlink_types::{ClaimId, JobId};

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tensorlink_graph::engine::Engine;
 use tensorlink_node::budget::{Hold, Room};
 use tensorlink_node::footprint::Footprint;
 use tensorlink_node::shard::ShardError;
+use tensorlink_program::engine::Engine;
 
 use crate::audit::Auditor;
 

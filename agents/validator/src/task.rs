@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use tensorlink_graph::engine::Engine;
 use tensorlink_node::ports::ChainError;
 use tensorlink_node::ports::chain::JobState;
+use tensorlink_program::engine::Engine;
 use tensorlink_proof::fraud::Signed;
 use tensorlink_types::{ClaimId, JobId};
 use tokio::sync::OwnedSemaphorePermit;

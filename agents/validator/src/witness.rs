@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use cid::Cid;
-use tensorlink_graph::engine::Engine;
 use tensorlink_node::ports::{ChainError, Event, EventAt};
+use tensorlink_program::engine::Engine;
 use tensorlink_types::abi::Claim;
 use tensorlink_types::{Address, ClaimId, JobId, Lane};
 use tokio_util::sync::CancellationToken;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cid::Cid;
-use tensorlink_graph::transformer::CacheEngine;
+use tensorlink_model::CacheEngine;
 use tensorlink_node::interval::Span;
 use tensorlink_node::ports::Incoming;
 use tensorlink_node::wire::rpc::{Request, Response};

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tensorlink_graph::engine::Engine;
 use tensorlink_node::blocking;
 use tensorlink_node::custody::holders;
 use tensorlink_node::files;
 use tensorlink_node::interval::state_root_of;
 use tensorlink_node::ports::{Owner, Store};
 use tensorlink_num::Tensor;
+use tensorlink_program::engine::Engine;
 use tensorlink_proof::commit::io_root;
 use tensorlink_types::abi::Claim;
 use tensorlink_types::{Address, B256};

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use cid::Cid;
-use tensorlink_graph::engine::Engine;
 use tensorlink_node::blocking;
 use tensorlink_node::files::{self, FileError};
 use tensorlink_node::interval::{Span, inputs_len};
@@ -14,6 +13,7 @@ use tensorlink_node::replay::{Replay, ReplayError, Roots};
 use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::rpc::{IntervalRecord, OUTPUT_PIECE, Request, Response};
 use tensorlink_num::{Tensor, TensorError};
+use tensorlink_program::engine::Engine;
 use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_proof::commit::{Boundary, BoundaryLists, io_root, is_receipt, state_root, trace_root};
 use tensorlink_types::abi::{AuditAnswer, StepStatement};

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tensorlink_graph::transformer::CacheEngine;
+use tensorlink_model::CacheEngine;
 use tensorlink_node::ports::{AuditMove, Call, ChainError};
 use tensorlink_node::wire::rpc::{Request, Response};
 use tensorlink_proof::commit::is_receipt;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tensorlink_graph::transformer::CacheEngine;
+use tensorlink_model::CacheEngine;
 use tensorlink_node::ports::{Call, ChainError};
 use tensorlink_node::wire::rpc::Response;
 use tensorlink_proof::challenge::{Answerer, Game, Lacking, Move};

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use tensorlink_graph::engine::EngineError;
 use tensorlink_node::budget::Budget;
 use tensorlink_node::price::Prices;
 use tensorlink_node::{Ports, Roster};
+use tensorlink_program::engine::EngineError;
 
 use crate::stream_router::StreamRouter;
 

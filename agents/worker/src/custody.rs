@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cid::Cid;
-use tensorlink_graph::transformer::CacheEngine;
+use tensorlink_model::CacheEngine;
 use tensorlink_node::custody::{Asked, keeper_of, ward_of};
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::ports::{ChainError, NetError, Protocol};

@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tensorlink_graph::engine::Engine;
 use tensorlink_node::bounds::{Bounds, Excess, Readings};
+use tensorlink_program::engine::Engine;
 
 use crate::boundary::Neighbours;
 use crate::lane::LaneTask;

@@ -1,7 +1,7 @@
 //! What a worker keeps in its store, and until when: what its lanes need, until their jobs are settled. After that
 //! nobody can ask for it (rules P-20, P-35), and it stays only while there is room.
 
-use tensorlink_graph::transformer::CacheEngine;
+use tensorlink_model::CacheEngine;
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::Owner;
 use tensorlink_types::Lane;

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use tensorlink_graph::compile::StageInfo;
-use tensorlink_graph::engine::Engine;
-use tensorlink_graph::executor::{ExecuteError, StageExecutor};
-use tensorlink_graph::metrics::{Metrics, saturation};
 use tensorlink_node::bounds::Readings;
 use tensorlink_node::wire::gossip::Progress;
+use tensorlink_program::engine::Engine;
+use tensorlink_program::executor::{ExecuteError, StageExecutor};
+use tensorlink_training::compile::StageInfo;
+use tensorlink_training::metrics::{Metrics, saturation};
 use tensorlink_types::Lane;
 
 /// Operators whose outputs the report is made of.

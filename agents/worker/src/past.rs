@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-use tensorlink_graph::transformer::CacheEngine;
+use tensorlink_model::CacheEngine;
 use tensorlink_node::Ports;
 use tensorlink_node::history::Thrift;
 use tensorlink_node::journal::JournalError;

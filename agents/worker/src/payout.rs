@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tensorlink_graph::transformer::CacheEngine;
+use tensorlink_model::CacheEngine;
 use tensorlink_node::ports::chain::JobState;
 use tensorlink_node::ports::{Call, ChainError};
 use tensorlink_types::{JobId, Lane};

@@ -1,6 +1,6 @@
 //! What a worker forgets of its lanes, and when.
 
-use tensorlink_graph::transformer::CacheEngine;
+use tensorlink_model::CacheEngine;
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::Owner;
 use tensorlink_types::JobId;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use cid::Cid;
-use tensorlink_graph::engine::Engine;
 use tensorlink_node::budget::Room;
 use tensorlink_node::files::file_len;
 use tensorlink_node::journal::JournalError;
@@ -12,6 +11,7 @@ use tensorlink_node::ports::{ChainError, Owner};
 use tensorlink_node::price::{price_per_interval, price_per_token};
 use tensorlink_node::serving::ServingShard;
 use tensorlink_node::shard::{Shard, ShardError, ShardSource, bytes};
+use tensorlink_program::engine::Engine;
 use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_types::abi::{JobKind, Offer};
 use tensorlink_types::{B256, Lane};

@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cid::Cid;
-use tensorlink_graph::engine::EngineError;
-use tensorlink_graph::transformer::CacheEngine;
+use tensorlink_model::CacheEngine;
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::chain::{JobState, JobView, Parameters};
 use tensorlink_node::ports::{ChainError, NetError, Protocol};
@@ -14,6 +13,7 @@ use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::encode;
 use tensorlink_node::wire::gossip::{WORKERS, WorkerAdvert};
 use tensorlink_node::{Games, Keeper};
+use tensorlink_program::engine::EngineError;
 use tensorlink_types::abi::JobKind;
 use tensorlink_types::{B256, JobId, Lane};
 use thiserror::Error;

@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use tensorlink_graph::check::{only_exchanges, rounds};
 use tensorlink_node::interval::Work;
+use tensorlink_program::check::{only_exchanges, rounds};
 use tensorlink_types::Program;
 
 use crate::link::QUEUE;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cid::Cid;
-use tensorlink_graph::transformer::CacheEngine;
+use tensorlink_model::CacheEngine;
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::{Event, EventAt};
 use tensorlink_node::wire::frame::SignedLog;

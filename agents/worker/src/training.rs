@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tensorlink_graph::transformer::CacheEngine;
+use tensorlink_model::CacheEngine;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::shard::Shard;
 use tokio_util::sync::CancellationToken;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tensorlink_graph::transformer::CacheEngine;
+use tensorlink_model::CacheEngine;
 use tensorlink_node::custody::holders;
 use tensorlink_node::names;
 use tensorlink_node::ports::chain::JobView;

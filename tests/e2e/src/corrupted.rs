@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use serde::Deserialize;
-use tensorlink_graph::transformer::decode::{CacheEngine, Layout};
-use tensorlink_graph::{Engine, EngineError, StepContext};
+use tensorlink_model::decode::{CacheEngine, Layout};
 use tensorlink_num::{Tensor, TensorError};
+use tensorlink_program::{Engine, EngineError, StepContext};
 use tensorlink_types::{B256, JobKey, Opcode, Operator};
 
 /// Where to lie.

@@ -11,11 +11,9 @@ use cid::Cid;
 use cid::multihash::Multihash;
 use futures::FutureExt;
 use tensorlink_fuzz::wire_bytes;
-use tensorlink_graph::calibrate::float_data;
-use tensorlink_graph::transformer::fixture::{FAMILIES, Folder, Stored, gguf};
-use tensorlink_graph::transformer::random::{self, Dimensions};
-use tensorlink_graph::transformer::{Architecture, Family, Head, Magnitudes, Quantized, Setting};
-use tensorlink_graph::{Model, Table, Training, init};
+use tensorlink_model::fixture::{FAMILIES, Folder, Stored, gguf};
+use tensorlink_model::random::{self, Dimensions};
+use tensorlink_model::{Architecture, Family, Head, Magnitudes, Quantized, Setting};
 use tensorlink_native::wire::Answer;
 use tensorlink_native::{Capability, DeviceClass, Done, Interval, Precision, Task, Threads};
 use tensorlink_node::bounds::Excess;
@@ -27,6 +25,8 @@ use tensorlink_node::wire::gossip::{Progress, WorkerAdvert};
 use tensorlink_node::wire::rpc::{Advance, IntervalRecord, Receipt, Request, Response};
 use tensorlink_proof::challenge::{Row, Told};
 use tensorlink_proof::commit::SenderSignatures;
+use tensorlink_training::calibrate::float_data;
+use tensorlink_training::{Model, Table, Training, init};
 use tensorlink_types::abi::{
     self, BoundaryLogs, Claim, EdgeLog, Facts, JobTerms, Offer, Position, StepStatement, Voucher,
 };

@@ -2,9 +2,9 @@
 
 use alloy_primitives::B256;
 use alloy_sol_types::SolValue;
-use tensorlink_graph::check::{CheckedProgram, MAX_BYTES, MAX_OPERATORS, memory};
 use tensorlink_node::files::{file_len, join, split};
 use tensorlink_num::{StepContext, check_operator, element};
+use tensorlink_program::check::{CheckedProgram, MAX_BYTES, MAX_OPERATORS, memory};
 use tensorlink_proof::commit::program::ProgramCommitment;
 use tensorlink_proof::commit::tensor_root;
 use tensorlink_proof::fraud::decode;

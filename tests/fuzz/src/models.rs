@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use tensorlink_graph::check::{MAX_BYTES, memory};
-use tensorlink_graph::model::weights::{MAX_WEIGHT, import};
-use tensorlink_graph::transformer::import::{File, indexed_files};
-use tensorlink_graph::transformer::{Architecture, Checkpoint, Gguf, Plan, describe, gguf, parameters};
-use tensorlink_graph::{Model, Table};
+use tensorlink_model::import::{File, indexed_files};
+use tensorlink_model::{Architecture, Checkpoint, Gguf, Plan, describe, gguf, parameters};
 use tensorlink_node::serving::ServingShard;
+use tensorlink_program::check::{MAX_BYTES, memory};
+use tensorlink_training::model::weights::{MAX_WEIGHT, import};
+use tensorlink_training::{Model, Table};
 
 use crate::feed::Feed;
 use crate::wire::message;

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use tensorlink_fuzz::TARGETS;
-use tensorlink_graph::CheckedProgram;
-use tensorlink_graph::transformer::{Gguf, Plan, describe, gguf};
+use tensorlink_model::{Gguf, Plan, describe, gguf};
 use tensorlink_native::wire::Answer;
 use tensorlink_native::{Interval, Task};
 use tensorlink_node::ports::chain::EventAt;
@@ -16,6 +15,7 @@ use tensorlink_node::wire::decode;
 use tensorlink_node::wire::gossip::{Progress, WorkerAdvert};
 use tensorlink_node::wire::manifest::Manifest;
 use tensorlink_node::wire::rpc::{Request, Response};
+use tensorlink_program::CheckedProgram;
 use tensorlink_types::Program;
 use tensorlink_user::serving::archive::Receipts;
 

@@ -1,8 +1,8 @@
 //! The text that was held out, or as much of it as is soon computed.
 
 use anyhow::Result;
-use tensorlink_graph::TrainingSet;
 use tensorlink_tensor::float::FloatTraining;
+use tensorlink_training::TrainingSet;
 
 /// Most sequences that are tested on, evenly from all that were held out.
 const MOST: usize = 48;

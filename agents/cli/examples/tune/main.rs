@@ -19,13 +19,14 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use tensorlink::commands::post;
-use tensorlink_graph::calibrate::job_key;
-use tensorlink_graph::step::float::FloatState;
-use tensorlink_graph::step::language::Recipe;
-use tensorlink_graph::transformer::Architecture;
-use tensorlink_graph::{CheckedProgram, LocalPipeline, Schedule, Stage};
+use tensorlink_model::Architecture;
+use tensorlink_program::CheckedProgram;
 use tensorlink_tensor::float::{FloatTraining, Precision};
 use tensorlink_tensor::{Device, TorchEngine};
+use tensorlink_training::calibrate::job_key;
+use tensorlink_training::step::float::FloatState;
+use tensorlink_training::step::language::Recipe;
+use tensorlink_training::{LocalPipeline, Schedule, Stage};
 use tensorlink_user::{Draft, Prepared};
 
 use crate::held_out::HeldOut;

@@ -1,8 +1,8 @@
 //! The engine alone, in this process: a decoder in one stage, which goes on with a text by the likeliest tokens.
 
 use anyhow::{Context, Result};
-use tensorlink_graph::transformer::plan::Head;
-use tensorlink_graph::transformer::{CachedRunner, Quantized, Session, Turn, tokens};
+use tensorlink_model::plan::Head;
+use tensorlink_model::{CachedRunner, Quantized, Session, Turn, tokens};
 use tensorlink_tensor::TorchEngine;
 use tensorlink_types::TensorRoot;
 

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use anyhow::{Error, Result, anyhow};
 use bytes::Bytes;
-use tensorlink_graph::calibrate::job_key;
-use tensorlink_graph::{CheckedProgram, CompiledStage};
 use tensorlink_node::interval::Span;
 use tensorlink_node::replay::Replay;
 use tensorlink_node::shard::Shard;
 use tensorlink_num::Tensor;
+use tensorlink_program::CheckedProgram;
 use tensorlink_tensor::TorchEngine;
+use tensorlink_training::CompiledStage;
+use tensorlink_training::calibrate::job_key;
 
 use super::Row;
 use super::figure::{Figure, Goal, Unit};

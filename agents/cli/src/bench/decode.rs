@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 
 use anyhow::Result;
-use tensorlink_graph::transformer::{CachedRunner, DecodeError, Session, Turn, tokens};
+use tensorlink_model::{CachedRunner, DecodeError, Session, Turn, tokens};
 use tensorlink_num::Tensor;
 use tensorlink_tensor::TorchEngine;
 

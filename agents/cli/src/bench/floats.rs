@@ -1,7 +1,7 @@
 //! libtorch's floats, in the ways in which it multiplies them, and what races against them.
 
 use anyhow::Result;
-use tensorlink_graph::transformer::{Setting, StageRunner};
+use tensorlink_model::{Setting, StageRunner};
 use tensorlink_tensor::float::{FloatModel, Precision, Products};
 use tensorlink_tensor::{Device, TorchEngine};
 use tensorlink_types::TensorRoot;

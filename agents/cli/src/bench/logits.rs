@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use anyhow::Result;
-use tensorlink_graph::transformer::Setting;
-use tensorlink_graph::transformer::random::{self, Dimensions};
+use tensorlink_model::Setting;
+use tensorlink_model::random::{self, Dimensions};
 
 use super::figure::{Figure, Goal, Unit};
 use super::subject::Subject;

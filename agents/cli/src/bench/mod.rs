@@ -49,7 +49,7 @@ use std::process::Stdio;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
-use tensorlink_graph::transformer::{Quantized, Setting};
+use tensorlink_model::{Quantized, Setting};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;

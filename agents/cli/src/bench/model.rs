@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use tensorlink_graph::transformer::Output;
+use tensorlink_model::Output;
 
 use super::figure::{Figure, Goal, Unit};
 use super::subject::name;

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use tensorlink_graph::transformer::{CachedRunner, Session, Setting};
+use tensorlink_model::{CachedRunner, Session, Setting};
 use tensorlink_tensor::TorchEngine;
 use tensorlink_user::serving::Text;
 

@@ -1,7 +1,7 @@
 //! Reading a text from nothing, logits of every token, against libtorch in 32-bit and bfloat16 floats.
 
 use anyhow::{Result, ensure};
-use tensorlink_graph::transformer::tokens;
+use tensorlink_model::tokens;
 
 use super::figure::Figure;
 use super::floats::{Contestants, contestants};

@@ -9,15 +9,14 @@ use std::ops::Range;
 use std::time::Duration;
 
 use serde_json::json;
-use tensorlink_graph::calibrate::{Calibration, LEAST_STEPS, job_key};
-use tensorlink_graph::model::Decoder;
-use tensorlink_graph::model::language::Origin;
-use tensorlink_graph::{
-    CheckedProgram, CompiledStage, Engine, LanguageModel, LocalPipeline, Schedule, Stage, Training, TrainingSet, init,
-};
 use tensorlink_num::Tensor;
+use tensorlink_program::{CheckedProgram, Engine};
 use tensorlink_tensor::Device;
 use tensorlink_tensor::float::{FloatTraining, Precision};
+use tensorlink_training::calibrate::{Calibration, LEAST_STEPS, job_key};
+use tensorlink_training::model::Decoder;
+use tensorlink_training::model::language::Origin;
+use tensorlink_training::{CompiledStage, LanguageModel, LocalPipeline, Schedule, Stage, Training, TrainingSet, init};
 use tensorlink_types::{TensorRoot, TensorType};
 
 use super::time::once;

@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use tensorlink_graph::transformer::choice::{SamplingParams, controls_of_last};
-use tensorlink_graph::transformer::random::{self, Dimensions};
-use tensorlink_graph::transformer::{Architecture, Magnitudes, Output, Quantized, Setting, Weights};
+use tensorlink_model::choice::{SamplingParams, controls_of_last};
+use tensorlink_model::random::{self, Dimensions};
+use tensorlink_model::{Architecture, Magnitudes, Output, Quantized, Setting, Weights};
 use tensorlink_num::Tensor;
 use tensorlink_tensor::float::{FloatModel, Precision};
 use tensorlink_tensor::{Device, calibrate};

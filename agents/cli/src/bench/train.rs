@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use anyhow::{Context, Error, Result};
-use tensorlink_graph::Schedule;
 use tensorlink_node::files;
 use tensorlink_node::interval::state_root_of;
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::tensor_roots;
+use tensorlink_training::Schedule;
 use tensorlink_types::TensorType;
 
 use super::archive::Writing;

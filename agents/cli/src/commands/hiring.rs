@@ -13,7 +13,7 @@ use cid::Cid;
 use clap::{Args, ValueEnum};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tensorlink_graph::transformer::Setting;
+use tensorlink_model::Setting;
 use tensorlink_node::Journal;
 use tensorlink_node::ports::chain::Parameters;
 use tensorlink_node::ports::{Call, Event};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
-use tensorlink_graph::transformer::Setting;
+use tensorlink_model::Setting;
 use tensorlink_node::ports::chain::{JobState, JobView, LaneView};
 use tensorlink_node::ports::{Call, Chain};
 use tensorlink_types::abi::JobKind;

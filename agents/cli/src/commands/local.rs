@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::{Instant, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow, ensure};
-use tensorlink_graph::Engine;
-use tensorlink_graph::transformer::decode::CachedRunner;
-use tensorlink_graph::transformer::plan::Head;
-use tensorlink_graph::transformer::{Output, StageRunner};
+use tensorlink_model::decode::CachedRunner;
+use tensorlink_model::plan::Head;
+use tensorlink_model::{Output, StageRunner};
+use tensorlink_program::Engine;
 use tensorlink_proof::commit::tensor_root;
 
 use crate::device;

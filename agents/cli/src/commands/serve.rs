@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use tensorlink_graph::transformer::Setting;
+use tensorlink_model::Setting;
 use tensorlink_types::JobId;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;

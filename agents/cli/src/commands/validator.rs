@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use tensorlink_graph::Engine;
 use tensorlink_node::budget::Budget;
 use tensorlink_node::ports::ChainError;
 use tensorlink_node::{Ports, Roster};
+use tensorlink_program::Engine;
 use tensorlink_tensor::TorchEngine;
 use tensorlink_validator::{Rate, TURNS, Validator, ValidatorError};
 use tokio_util::sync::CancellationToken;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use tensorlink_graph::transformer::CacheEngine;
+use tensorlink_model::CacheEngine;
 use tensorlink_node::budget::Budget;
 use tensorlink_node::ports::ChainError;
 use tensorlink_node::ports::chain::Role;

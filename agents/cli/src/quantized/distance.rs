@@ -3,10 +3,10 @@
 use anyhow::{Result, bail};
 use tensorlink_folder::Distance;
 use tensorlink_folder::distance::Choice;
-use tensorlink_graph::Engine;
-use tensorlink_graph::compare::Comparison;
-use tensorlink_graph::transformer::{Output, StageRunner, tokens};
+use tensorlink_model::compare::Comparison;
+use tensorlink_model::{Output, StageRunner, tokens};
 use tensorlink_num::Tensor;
+use tensorlink_program::Engine;
 use tensorlink_tensor::TorchEngine;
 use tensorlink_types::{Opcode, Operator, TensorRoot};
 

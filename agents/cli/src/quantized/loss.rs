@@ -4,7 +4,7 @@ use std::fmt;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use tensorlink_graph::transformer::{Quantized, Setting};
+use tensorlink_model::{Quantized, Setting};
 
 use super::{Distance, Measured};
 use tensorlink_folder::distance::Choice;

@@ -18,7 +18,7 @@ mod texts;
 use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
-use tensorlink_graph::transformer::{Magnitudes, Quantized, Setting, Weights};
+use tensorlink_model::{Magnitudes, Quantized, Setting, Weights};
 use tensorlink_tensor::float::{FloatModel, Precision};
 use tensorlink_tensor::{Device, TorchEngine, calibrate};
 

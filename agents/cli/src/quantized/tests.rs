@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 use tensorlink_folder::fixture::written;
 use tensorlink_folder::{Trained, integers};
-use tensorlink_graph::transformer::fixture::Folder;
-use tensorlink_graph::transformer::random::{Dimensions, llama, weights};
-use tensorlink_graph::transformer::{Family, Matrix, QuantizeError};
+use tensorlink_model::fixture::Folder;
+use tensorlink_model::random::{Dimensions, llama, weights};
+use tensorlink_model::{Family, Matrix, QuantizeError};
 
 use super::loss::Acceptance;
 use super::*;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use tensorlink_graph::transformer::Output;
+use tensorlink_model::Output;
 
 use super::calibration::ours;
 use super::passages::passages;
@@ -115,8 +115,8 @@ fn read(folder: &ModelFolder, texts: &[&str]) -> Result<Vec<Result<Vec<u32>, Tok
 
 #[cfg(test)]
 mod tests {
-    use tensorlink_graph::transformer::Family;
-    use tensorlink_graph::transformer::fixture::Folder;
+    use tensorlink_model::Family;
+    use tensorlink_model::fixture::Folder;
 
     use super::super::tests::trained;
     use super::*;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use tensorlink_graph::data::labelled::SPECIAL;
-use tensorlink_graph::transformer::{Architecture, Matrix, Parameter, Weights, parameters};
-use tensorlink_graph::{Metrics, TrainingSet};
+use tensorlink_model::{Architecture, Matrix, Parameter, Weights, parameters};
 use tensorlink_node::ports::chain::JobView;
+use tensorlink_training::data::labelled::SPECIAL;
+use tensorlink_training::{Metrics, TrainingSet};
 use tensorlink_types::B256;
 use tensorlink_user::{Base, Claims, JobNote, TrainedStage, User, matrices, test};
 

@@ -6,14 +6,12 @@ use std::process::Command;
 
 use serde_json::json;
 use tensorlink_folder::{Adapters, Classifier, ModelFolder, Trained, Tuned};
-use tensorlink_graph::data::labelled::SPECIAL;
-use tensorlink_graph::transformer::lora::{Lora, Target};
-use tensorlink_graph::transformer::random::{Dimensions, bert, gpt2, llama, weights};
-use tensorlink_graph::transformer::{
-    Architecture, Family, Matrix, Output, Parameter, Pooling, Positions, Weights, export,
-};
+use tensorlink_model::lora::{Lora, Target};
+use tensorlink_model::random::{Dimensions, bert, gpt2, llama, weights};
+use tensorlink_model::{Architecture, Family, Matrix, Output, Parameter, Pooling, Positions, Weights, export};
 use tensorlink_tensor::Device;
 use tensorlink_tensor::float::{FloatModel, Precision};
+use tensorlink_training::data::labelled::SPECIAL;
 
 const TEXT: &str = "In the\n beginning, 日!";
 

@@ -7,7 +7,7 @@ mod tests;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use tensorlink_graph::transformer::Family;
+use tensorlink_model::Family;
 
 use super::gguf::GgufTokenizerError;
 use super::gguf::byte_pairs::{Cut, joined, merge};

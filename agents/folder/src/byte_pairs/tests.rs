@@ -3,7 +3,7 @@ use std::fs;
 
 use serde::Deserialize;
 use tempfile::TempDir;
-use tensorlink_graph::transformer::Family;
+use tensorlink_model::Family;
 use tokenizers::Tokenizer;
 
 use super::super::sentencepiece::tests::folder;

@@ -1,7 +1,7 @@
 //! Tokenizers of GPT-2's kind: bytes, joined pair by pair within what a regular expression cuts a text into.
 
 use serde_json::{Value, json};
-use tensorlink_graph::transformer::{Family, Gguf};
+use tensorlink_model::{Family, Gguf};
 
 use super::vocabulary::Vocabulary;
 use super::{GgufTokenizerError, Parts, around};

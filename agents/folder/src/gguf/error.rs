@@ -1,6 +1,6 @@
 //! Why the tokenizer of a GGUF file was refused.
 
-use tensorlink_graph::transformer::GgufError;
+use tensorlink_model::GgufError;
 use thiserror::Error;
 
 /// Why the tokenizer of a GGUF file was refused; what to do is in the message.

@@ -19,7 +19,7 @@ mod word_pieces;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use tensorlink_graph::transformer::{Gguf, export, gguf};
+use tensorlink_model::{Gguf, export, gguf};
 
 use self::vocabulary::Vocabulary;
 use super::{FolderError, POOLING, TokenizerError};

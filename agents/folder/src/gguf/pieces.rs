@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 
 use serde_json::{Value, json};
-use tensorlink_graph::transformer::{Gguf, GgufError};
+use tensorlink_model::{Gguf, GgufError};
 
 use super::vocabulary::{Kind, Token, Vocabulary};
 use super::{GgufTokenizerError, Parts, around};

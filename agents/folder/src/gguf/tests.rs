@@ -3,9 +3,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
-use tensorlink_graph::transformer::fixture::Folder;
-use tensorlink_graph::transformer::fixture::gguf::{FAMILIES, File, PIECES, Value};
-use tensorlink_graph::transformer::{Family, GgufError, Setting};
+use tensorlink_model::fixture::Folder;
+use tensorlink_model::fixture::gguf::{FAMILIES, File, PIECES, Value};
+use tensorlink_model::{Family, GgufError, Setting};
 
 use super::super::fixture::{integers, written};
 use super::super::{FolderError, ModelFolder, Survey, TemplateError, TokenizerError, Tuned, may_be_model};

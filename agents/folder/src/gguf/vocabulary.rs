@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
-use tensorlink_graph::transformer::Gguf;
+use tensorlink_model::Gguf;
 
 use super::GgufTokenizerError;
 

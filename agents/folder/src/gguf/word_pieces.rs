@@ -1,7 +1,7 @@
 //! BERT's tokenizers: the longest pieces of each word, from its first on.
 
 use serde_json::{Value, json};
-use tensorlink_graph::transformer::Gguf;
+use tensorlink_model::Gguf;
 
 use super::vocabulary::{Kind, Token, Vocabulary};
 use super::{GgufTokenizerError, Parts, template};

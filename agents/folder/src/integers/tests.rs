@@ -1,8 +1,8 @@
 use std::fs;
 
 use tempfile::TempDir;
-use tensorlink_graph::transformer::fixture::{FAMILIES, Folder};
-use tensorlink_graph::transformer::{Family, Setting};
+use tensorlink_model::fixture::{FAMILIES, Folder};
+use tensorlink_model::{Family, Setting};
 use tensorlink_user::serving::PreparedServing;
 
 use super::super::fixture::{dense, integers, written};

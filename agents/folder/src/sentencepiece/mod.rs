@@ -11,7 +11,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use prost::Message;
 use serde_json::{Value, json};
-use tensorlink_graph::transformer::Family;
+use tensorlink_model::Family;
 
 use super::characters;
 use super::gguf::Parts;

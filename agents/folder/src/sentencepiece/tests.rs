@@ -3,8 +3,8 @@ use std::fs;
 use prost::Message;
 use serde::Deserialize;
 use tempfile::TempDir;
-use tensorlink_graph::transformer::Family;
-use tensorlink_graph::transformer::fixture::{Folder, VOCABULARY};
+use tensorlink_model::Family;
+use tensorlink_model::fixture::{Folder, VOCABULARY};
 use tokenizers::Tokenizer;
 
 use super::super::fixture::written;

@@ -1,8 +1,8 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use tensorlink_graph::transformer::Family;
-use tensorlink_graph::transformer::fixture::{Folder, Stored, tokenizer_json};
+use tensorlink_model::Family;
+use tensorlink_model::fixture::{Folder, Stored, tokenizer_json};
 
 use super::super::WEIGHTS;
 use super::super::fixture::written;

@@ -1,8 +1,8 @@
 //! An exact decoder that keeps keys and values: every token is computed once, and chosen within the exact program.
 
-use tensorlink_graph::transformer::choice::controls_of_last;
-use tensorlink_graph::transformer::decode::{self, CacheEngine, CachedRunner, DecodeError, Session};
-use tensorlink_graph::transformer::tokens;
+use tensorlink_model::choice::controls_of_last;
+use tensorlink_model::decode::{self, CacheEngine, CachedRunner, DecodeError, Session};
+use tensorlink_model::tokens;
 use tensorlink_num::Tensor;
 
 use super::decoder::{Decoder, Turn};

@@ -26,7 +26,7 @@ pub mod writer;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-pub use tensorlink_graph::transformer::choice::SamplingParams;
+pub use tensorlink_model::choice::SamplingParams;
 use tokio::sync::mpsc;
 
 pub use self::sampling::Sampling;

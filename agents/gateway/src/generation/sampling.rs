@@ -1,7 +1,7 @@
 //! How the tokens of a request are chosen: as those of one text are, but that each text may have draws of its own.
 
 use rand::RngCore;
-use tensorlink_graph::transformer::choice::SamplingParams;
+use tensorlink_model::choice::SamplingParams;
 
 /// As [`SamplingParams`], of all texts of a request.
 #[derive(Clone, Copy, PartialEq, Debug)]

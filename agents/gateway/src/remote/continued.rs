@@ -3,7 +3,7 @@
 //! to nobody.
 
 use async_trait::async_trait;
-use tensorlink_graph::transformer::choice::controls_of_last;
+use tensorlink_model::choice::controls_of_last;
 use tensorlink_num::Tensor;
 use tensorlink_user::serving::{Text, TextError};
 use tokio::sync::{mpsc, oneshot};

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
-use tensorlink_graph::transformer::choice::{MAX_PENALTY, PENALTIES};
+use tensorlink_model::choice::{MAX_PENALTY, PENALTIES};
 
 use crate::error::ApiError;
 use crate::generation::Sampling;

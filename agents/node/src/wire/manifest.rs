@@ -56,7 +56,7 @@ pub struct TrainingFiles {
 /// The files of a stage of a serving job.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ServingFiles {
-    /// The plan of its programs: postcard of `tensorlink_graph::transformer::Plan`.
+    /// The plan of its programs: postcard of `tensorlink_model::Plan`.
     pub plan: String,
     /// Constants in the plan's order: canonical bytes of each.
     pub constants: Vec<String>,

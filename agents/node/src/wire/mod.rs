@@ -10,8 +10,8 @@ pub mod rpc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tensorlink_graph::transformer::Plan;
-use tensorlink_graph::transformer::plan::OlderPlan;
+use tensorlink_model::Plan;
+use tensorlink_model::plan::OlderPlan;
 use thiserror::Error;
 
 /// Bytes that are not the message they should be.

@@ -1,10 +1,11 @@
 //! Stages in one process come to what they come to apart.
 
-use tensorlink_graph::engine::EngineError;
-use tensorlink_graph::{LocalPipeline, Reference, Schedule, Stage};
 use tensorlink_node::pipeline::{Due, Executed, Pipeline, PipelineError};
 use tensorlink_node::shard::Shard;
+use tensorlink_program::Reference;
+use tensorlink_program::engine::EngineError;
 use tensorlink_proof::commit::io_root;
+use tensorlink_training::{LocalPipeline, Schedule, Stage};
 use tensorlink_types::{B256, JobKey, Lineage};
 
 use crate::support::shards;

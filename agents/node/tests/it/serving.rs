@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use tensorlink_graph::Reference;
-use tensorlink_graph::transformer::choice::controls;
-use tensorlink_graph::transformer::{Plan, SamplingParams, StageRunner, tokens};
+use tensorlink_model::choice::controls;
+use tensorlink_model::{Plan, SamplingParams, StageRunner, tokens};
 use tensorlink_node::interval::Span;
 use tensorlink_node::names;
 use tensorlink_node::ports::Store;
@@ -15,6 +14,7 @@ use tensorlink_node::shard::{ShardError, ShardSource};
 use tensorlink_node::wire::manifest::{Manifest, StageFiles};
 use tensorlink_node::wire::{decode, decode_plan, encode};
 use tensorlink_num::Tensor;
+use tensorlink_program::Reference;
 use tensorlink_proof::commit::{Crossed, ProgramCommitment, receipt, tensor_root, trace_root};
 use tensorlink_types::B256;
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use tensorlink_graph::Reference;
 use tensorlink_node::interval::{Span, inputs_len};
 use tensorlink_node::ports::Store;
 use tensorlink_node::replay::Replay;
@@ -10,6 +9,7 @@ use tensorlink_node::shard::{Shard, ShardError, ShardSource};
 use tensorlink_node::wire::manifest::{Manifest, StageFiles, TrainingFiles};
 use tensorlink_node::{files, names};
 use tensorlink_num::Tensor;
+use tensorlink_program::Reference;
 use tensorlink_proof::commit::{ProgramCommitment, state_root, tensor_root};
 use tensorlink_types::B256;
 

@@ -26,14 +26,15 @@ pub use ledger::Ledger;
 pub use net::{Hub, MemoryNet};
 pub use pressed::{Press, Pressed};
 pub use store::{MemoryStore, publish, publish_to};
-use tensorlink_graph::calibrate::{calibrate, float_state};
-use tensorlink_graph::{CheckedProgram, Margins, Model, Table, compile, init};
 use tensorlink_node::bounds::Bounds;
 use tensorlink_node::ports::chain::*;
 use tensorlink_node::ports::*;
 use tensorlink_node::shard::Shard;
 use tensorlink_node::{Identity, Journal};
+use tensorlink_program::CheckedProgram;
 use tensorlink_proof::commit::{Contracts, tensor_root};
+use tensorlink_training::calibrate::{calibrate, float_state};
+use tensorlink_training::{Margins, Model, Table, compile, init};
 use tensorlink_types::abi::JobKind;
 use tensorlink_types::{Address, B256, JobId, JobKey, Lane};
 
@@ -112,7 +113,7 @@ pub fn shards_of(stages: usize, seed: usize) -> Vec<Arc<Shard>> {
     let last = network.layers.len();
     let ranges: Vec<_> = (0..stages).map(|s| if s + 1 == stages { s..last } else { s..s + 1 }).collect();
     let compiled = compile(&network, &exponents, &data.training, &ranges, tensor_root).unwrap();
-    let shard = |stage: tensorlink_graph::CompiledStage| Shard {
+    let shard = |stage: tensorlink_training::CompiledStage| Shard {
         memory: None,
         initial_state: init::state(&stage.program, &float_state(&weights)).unwrap().into(),
         program: Arc::new(CheckedProgram::new(stage.program).unwrap()),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use cid::Cid;
-use tensorlink_graph::transformer::random::{self, Dimensions};
-use tensorlink_graph::transformer::{Architecture, Head, Magnitudes, Plan, Quantized, Setting, parameters};
+use tensorlink_model::random::{self, Dimensions};
+use tensorlink_model::{Architecture, Head, Magnitudes, Plan, Quantized, Setting, parameters};
 use tensorlink_node::Identity;
 use tensorlink_node::ports::Store;
 use tensorlink_node::ports::chain::JobView;

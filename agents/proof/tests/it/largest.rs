@@ -9,9 +9,9 @@ use tensorlink_types::{JobKey, Opcode, Operand, Operator, Program, Source, Tenso
 
 use crate::scenario::{COMMITTED_AT, Run, STEPS, Scenario, ty};
 
-/// Most operators (`tensorlink_graph::check::MAX_OPERATORS`).
+/// Most operators (`tensorlink_program::check::MAX_OPERATORS`).
 const OPERATORS: u32 = 1 << 17;
-/// Most state tensors, and most micro-batches (`tensorlink_graph::check::MAX_SLOTS`).
+/// Most state tensors, and most micro-batches (`tensorlink_program::check::MAX_SLOTS`).
 const SLOTS: u32 = 1 << 12;
 /// What a public mempool takes, bytes (geth's `txMaxSize`).
 const MEMPOOL: usize = 131_072;

@@ -6,9 +6,9 @@ mod time;
 
 use std::time::Duration;
 
-use tensorlink_graph::{Engine, StepContext};
 use tensorlink_num::Tensor;
 use tensorlink_num::arbitrary::Dice;
+use tensorlink_program::{Engine, StepContext};
 use tensorlink_tensor::{Device, TorchEngine, TorchTensor};
 use tensorlink_types::{Opcode, Operand, Operator, Source, TensorType};
 

@@ -1,12 +1,12 @@
 //! Language models on held-out sequences of a text, against libtorch's autograd over the whole decoder.
 
-use tensorlink_graph::calibrate::job_key;
-use tensorlink_graph::data::text::Text;
-use tensorlink_graph::model::Decoder;
-use tensorlink_graph::model::language::Origin;
-use tensorlink_graph::{Dataset, LanguageModel, Training, evaluate};
 use tensorlink_tensor::float::{FloatTraining, Precision};
 use tensorlink_tensor::{Device, TorchEngine};
+use tensorlink_training::calibrate::job_key;
+use tensorlink_training::data::text::Text;
+use tensorlink_training::model::Decoder;
+use tensorlink_training::model::language::Origin;
+use tensorlink_training::{Dataset, LanguageModel, Training, evaluate};
 use tensorlink_types::JobKey;
 
 use crate::progress::Progress;

@@ -12,11 +12,12 @@ mod table;
 use std::error::Error;
 use std::io::Read;
 
-use tensorlink_graph::model::LanguageModel;
-use tensorlink_graph::{CheckedProgram, LocalPipeline, Schedule, Stage, Training, TrainingSet, init};
 use tensorlink_num::Tensor;
+use tensorlink_program::CheckedProgram;
 use tensorlink_tensor::float::Precision;
 use tensorlink_tensor::{Device, TorchEngine};
+use tensorlink_training::model::LanguageModel;
+use tensorlink_training::{LocalPipeline, Schedule, Stage, Training, TrainingSet, init};
 use tensorlink_types::{JobKey, TensorRoot};
 
 use crate::language::Decoded;

@@ -1,12 +1,12 @@
 //! Models of layers on held-out rows of a table, against libtorch's autograd with momentum as PyTorch's `SGD` has it.
 
 use tch::{Kind, Reduction, Tensor, no_grad};
-use tensorlink_graph::calibrate::job_key;
-use tensorlink_graph::model::{Activation, LayerWeights, Linear};
-use tensorlink_graph::step::Slot;
-use tensorlink_graph::{Dataset, Model, Network, Stage, Table, Training, TrainingSet, init};
 use tensorlink_num::philox;
 use tensorlink_tensor::float::Precision;
+use tensorlink_training::calibrate::job_key;
+use tensorlink_training::model::{Activation, LayerWeights, Linear};
+use tensorlink_training::step::Slot;
+use tensorlink_training::{Dataset, Model, Network, Stage, Table, Training, TrainingSet, init};
 use tensorlink_types::JobKey;
 
 use crate::progress::Progress;

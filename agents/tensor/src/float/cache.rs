@@ -1,7 +1,7 @@
 //! Keys and values of the tokens so far.
 
 use tch::{Device, Kind, TchError, Tensor};
-use tensorlink_graph::transformer::Architecture;
+use tensorlink_model::Architecture;
 
 use super::FloatError;
 use super::rotary::Rotations;

@@ -1,6 +1,6 @@
 //! What libtorch computes floats by: another one rounds otherwise.
 
-use tensorlink_graph::EngineError;
+use tensorlink_program::EngineError;
 
 use crate::cuda;
 

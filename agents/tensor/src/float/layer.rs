@@ -1,7 +1,7 @@
 //! Attention and MLP.
 
 use tch::{Kind, TchError, Tensor};
-use tensorlink_graph::transformer::{Activation, Placement};
+use tensorlink_model::{Activation, Placement};
 
 use super::cache::Places;
 use super::product::Linear;

@@ -31,9 +31,9 @@ mod watch;
 mod weights;
 
 use tch::{Kind, TchError, Tensor, no_grad_guard};
-use tensorlink_graph::EngineError;
-use tensorlink_graph::calibrate::CalibrateError;
-use tensorlink_graph::transformer::{Architecture, Output, Weights, WeightsError};
+use tensorlink_model::{Architecture, Output, Weights, WeightsError};
+use tensorlink_program::EngineError;
+use tensorlink_training::calibrate::CalibrateError;
 use thiserror::Error;
 
 pub use cache::FloatCache;

@@ -1,7 +1,7 @@
 //! Rotary positions (Su et al. 2021), halves convention: element i of a head turns together with element i + width/2.
 
 use tch::{Device, Kind, TchError, Tensor};
-use tensorlink_graph::transformer::{Architecture, Positions, Rotary};
+use tensorlink_model::{Architecture, Positions, Rotary};
 
 /// How the layers of a model rotate consecutive places, if they do.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! What is given of a whole text: one vector of its tokens', what dense layers make of it.
 
 use tch::{Kind, TchError, Tensor};
-use tensorlink_graph::transformer::{Curve, Pooling};
+use tensorlink_model::{Curve, Pooling};
 
 use super::layer::activate;
 use super::watch::Watch;

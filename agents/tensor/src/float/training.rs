@@ -1,17 +1,17 @@
 //! The training step of a language model in libtorch's floats, by its own autograd: what exact training is
 //! measured against.
 //!
-//! The same weights, sequences, schedule, clipping and AdamW as `tensorlink_graph::step::language`, of adapters where
-//! the recipe has some: then the model's own weights stay as they are. With bfloat16 the products with weights and
-//! those of attention take and give bfloat16, as libtorch's autocast has it; everything else is in 32 bits.
+//! The same weights, sequences, schedule, clipping and AdamW as `tensorlink_training::step::language`, of adapters
+//! where the recipe has some: then the model's own weights stay as they are. With bfloat16 the products with weights
+//! and those of attention take and give bfloat16, as libtorch's autocast has it; everything else is in 32 bits.
 
 use std::collections::BTreeMap;
 
 use tch::{Kind, Reduction, TchError, Tensor, no_grad};
-use tensorlink_graph::step::float::FloatState;
-use tensorlink_graph::step::language::{AdamW, Adapters, EPSILON, Recipe};
-use tensorlink_graph::transformer::lora::beside;
-use tensorlink_graph::transformer::{Architecture, Lora, Norm, Output, Parameter, Placement, Positions, parameters};
+use tensorlink_model::lora::beside;
+use tensorlink_model::{Architecture, Lora, Norm, Output, Parameter, Placement, Positions, parameters};
+use tensorlink_training::step::float::FloatState;
+use tensorlink_training::step::language::{AdamW, Adapters, EPSILON, Recipe};
 
 use super::layer::activate;
 use super::rotary::Rotations;

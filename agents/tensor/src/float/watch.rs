@@ -1,7 +1,7 @@
 //! Telling an observer how large activations are, and how those that meet weights vary together.
 
 use tch::{Kind, TchError, Tensor};
-use tensorlink_graph::transformer::sites::Blocks;
+use tensorlink_model::sites::Blocks;
 
 /// What is told of an activation.
 #[derive(Clone, Copy, PartialEq, Debug)]

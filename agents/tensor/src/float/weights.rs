@@ -1,7 +1,7 @@
 //! An architecture's weights as libtorch tensors.
 
 use tch::{Device, Kind, TchError, Tensor};
-use tensorlink_graph::transformer::{
+use tensorlink_model::{
     Architecture, Dense, Matrix, Norm, Output, Placement, Positions, Weights, WeightsError, parameters,
 };
 

@@ -55,8 +55,8 @@ pub(crate) mod values;
 pub(crate) mod vnni;
 pub(crate) mod wide;
 
-use tensorlink_graph::{EngineError, StepContext};
 use tensorlink_num::checked::{DITHER_DRAWS, DROPOUT_DRAWS};
+use tensorlink_program::{EngineError, StepContext};
 use tensorlink_types::Operator;
 
 use crate::instruction::{Instruction, magnitude};

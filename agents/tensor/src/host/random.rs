@@ -1,7 +1,7 @@
 //! Dropout and Dither: elements dropped, and rounding drawn (rules N-46 and N-48).
 
-use tensorlink_graph::StepContext;
 use tensorlink_num::philox::{SERVED, key_words};
+use tensorlink_program::StepContext;
 
 use super::block::{BLOCK, Element, for_blocks, rescale};
 use super::elementwise::Precision;

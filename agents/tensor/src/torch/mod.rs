@@ -5,8 +5,8 @@
 //! products are in [`matmul`] and [`heads`], longer rules in `norm`, `rope`, `sampling`, `training` and `random`.
 
 use tch::{Kind, TchError, Tensor};
-use tensorlink_graph::{EngineError, StepContext};
 use tensorlink_num::checked::MAX_ROW_SHIFT;
+use tensorlink_program::{EngineError, StepContext};
 use tensorlink_types::TensorType;
 
 use crate::host::elementwise::Precision;

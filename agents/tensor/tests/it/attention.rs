@@ -1,8 +1,8 @@
 //! Products of transformers around every edge of the kernels' blocks, against the scalar reference.
 
-use tensorlink_graph::{Engine, StepContext};
 use tensorlink_num::arbitrary::Dice;
 use tensorlink_num::{Tensor, execute as reference};
+use tensorlink_program::{Engine, StepContext};
 use tensorlink_tensor::{Device, ElementKernel, Int8Kernel, Int16Kernel, TorchEngine};
 use tensorlink_types::{Opcode, Operand, Operator, Source, TensorType};
 

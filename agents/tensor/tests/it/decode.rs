@@ -1,12 +1,12 @@
 //! Token by token on libtorch: the bits of the program of the whole text, computed by the reference.
 
-use tensorlink_graph::Reference;
-use tensorlink_graph::transformer::choice::{SamplingParams, controls};
-use tensorlink_graph::transformer::decode::{CacheEngine, CachedRunner, Layout, Session, Turn};
-use tensorlink_graph::transformer::random::{self, Dimensions};
-use tensorlink_graph::transformer::{Architecture, Family, Head, Quantized, Setting, StageRunner, tokens};
-use tensorlink_graph::{Engine, EngineError};
+use tensorlink_model::choice::{SamplingParams, controls};
+use tensorlink_model::decode::{CacheEngine, CachedRunner, Layout, Session, Turn};
+use tensorlink_model::random::{self, Dimensions};
+use tensorlink_model::{Architecture, Family, Head, Quantized, Setting, StageRunner, tokens};
 use tensorlink_num::Tensor;
+use tensorlink_program::Reference;
+use tensorlink_program::{Engine, EngineError};
 use tensorlink_tensor::calibrate;
 use tensorlink_tensor::float::{FloatModel, Precision};
 use tensorlink_types::{TensorRoot, TensorType};

@@ -1,9 +1,10 @@
 //! Every kernel that runs on this machine, against the scalar reference.
 
-use tensorlink_graph::{Engine, EngineError, StepContext, conformance};
 use tensorlink_num::arbitrary::{Case, Dice, case_of};
 use tensorlink_num::{Tensor, execute as reference};
+use tensorlink_program::{Engine, EngineError, StepContext, conformance};
 use tensorlink_tensor::{Device, ElementKernel, Int8Kernel, Int16Kernel, TorchEngine};
+use tensorlink_training::conformance::training;
 use tensorlink_types::{Opcode, Operand, Operator, Source, TensorType};
 
 use proptest::prelude::*;
@@ -53,7 +54,7 @@ fn every_kernel_conforms() {
 #[test]
 fn every_kernel_trains_to_the_bits_of_the_reference() {
     for engine in engines() {
-        conformance::training(|| engine.clone()).unwrap_or_else(|failure| panic!("{}: {failure}", engine.describe()));
+        training(|| engine.clone()).unwrap_or_else(|failure| panic!("{}: {failure}", engine.describe()));
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use tensorlink_graph::transformer::random::{self, Dimensions};
-use tensorlink_graph::transformer::{
+use tensorlink_model::random::{self, Dimensions};
+use tensorlink_model::{
     Activation, Architecture, Curve, Dense, Family, Output, Pooling, Positions, Rotary, Scaling, Weights,
 };
 use tensorlink_tensor::Device;

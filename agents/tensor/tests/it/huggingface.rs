@@ -1,9 +1,9 @@
 //! Import and float model against Hugging Face's own classes: the same configuration and tensors, the same output.
 
 use serde_json::Value;
-use tensorlink_graph::transformer::describe;
-use tensorlink_graph::transformer::fixture::{FAMILIES, Folder, Stored};
-use tensorlink_graph::transformer::import::{File, import};
+use tensorlink_model::describe;
+use tensorlink_model::fixture::{FAMILIES, Folder, Stored};
+use tensorlink_model::import::{File, import};
 use tensorlink_tensor::float::{FloatModel, Precision};
 
 use crate::device::device;

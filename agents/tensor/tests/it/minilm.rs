@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use tensorlink_graph::transformer::describe;
-use tensorlink_graph::transformer::import::{File, import};
+use tensorlink_model::describe;
+use tensorlink_model::import::{File, import};
 use tensorlink_tensor::float::{FloatModel, Precision};
 
 use crate::device::device;

@@ -6,18 +6,16 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use tch::kind::Element;
-use tensorlink_graph::calibrate::{CalibrateError, Calibration, LEAST_STEPS, float_data, job_key};
-use tensorlink_graph::data::text::Tokens;
-use tensorlink_graph::model::language::Origin;
-use tensorlink_graph::step::float::Values;
-use tensorlink_graph::transformer::random::{Dimensions, gemma3, gpt2, llama, weights};
-use tensorlink_graph::transformer::{Activation, Architecture, Output};
-use tensorlink_graph::{
-    CheckedProgram, Engine, LanguageModel, LocalPipeline, Model, Reference, Schedule, Stage, Table, Training,
-    TrainingSet, init,
-};
+use tensorlink_model::random::{Dimensions, gemma3, gpt2, llama, weights};
+use tensorlink_model::{Activation, Architecture, Output};
 use tensorlink_num::{StepContext, Tensor};
+use tensorlink_program::{CheckedProgram, Engine, Reference};
 use tensorlink_tensor::float::{FloatError, FloatRun, FloatTraining, Precision};
+use tensorlink_training::calibrate::{CalibrateError, Calibration, LEAST_STEPS, float_data, job_key};
+use tensorlink_training::data::text::Tokens;
+use tensorlink_training::model::language::Origin;
+use tensorlink_training::step::float::Values;
+use tensorlink_training::{LanguageModel, LocalPipeline, Model, Schedule, Stage, Table, Training, TrainingSet, init};
 use tensorlink_types::TensorRoot;
 
 use crate::device::{device, engines};

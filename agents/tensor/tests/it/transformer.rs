@@ -1,12 +1,12 @@
 //! Transformers in integers against the same in floats.
 
-use tensorlink_graph::Reference;
-use tensorlink_graph::transformer::random::{self, Dimensions};
-use tensorlink_graph::transformer::{
+use tensorlink_model::random::{self, Dimensions};
+use tensorlink_model::{
     Activation, Architecture, Curve, Dense, Family, Output, Pooling, Positions, Quantized, Rotary, Scaling, Setting,
     StageRunner, Weights, tokens,
 };
 use tensorlink_num::Tensor;
+use tensorlink_program::Reference;
 use tensorlink_tensor::calibrate;
 use tensorlink_tensor::float::{FloatModel, Precision};
 use tensorlink_types::TensorRoot;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
-use tensorlink_graph::transformer::Setting;
+use tensorlink_model::Setting;
 use tensorlink_node::Journal;
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::wire::rpc::Receipt;

@@ -1,7 +1,7 @@
 //! What crosses a pipeline's boundaries: types and rows. Boundary 0 leads into the first stage, boundary `n` out of
 //! stage `n − 1`. The last stage of a decoder also takes controls from behind, where the user stands.
 
-use tensorlink_graph::transformer::{Output, Plan, PlanError, Setting};
+use tensorlink_model::{Output, Plan, PlanError, Setting};
 use tensorlink_types::{TensorType, TypeError};
 use thiserror::Error;
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tensorlink_graph::transformer::{RunError, tokens as tokens_tensor};
+use tensorlink_model::{RunError, tokens as tokens_tensor};
 use tensorlink_node::Ports;
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::chain::{JobState, JobView, RedeemedView};
@@ -225,7 +225,7 @@ impl Text {
     }
 
     /// Sends the next tokens through the pipeline, of one that chooses tokens with the `controls` of each
-    /// ([`controls`](tensorlink_graph::transformer::choice::controls)). The `last` bring the receipts, and the text is
+    /// ([`controls`](tensorlink_model::choice::controls)). The `last` bring the receipts, and the text is
     /// paid. An error about what was asked for leaves it as it was, after any other it is over.
     ///
     /// # Errors

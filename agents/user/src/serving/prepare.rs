@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use tensorlink_graph::transformer::plan::Head;
-use tensorlink_graph::transformer::{Plan, PlanError, Quantized};
+use tensorlink_model::plan::Head;
+use tensorlink_model::{Plan, PlanError, Quantized};
 use tensorlink_node::footprint::Footprint;
 use tensorlink_node::price::multiply_adds;
 use tensorlink_node::serving::programs_root;

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use cid::Cid;
 use serde::{Deserialize, Serialize};
-use tensorlink_graph::transformer::{Plan, Setting};
+use tensorlink_model::{Plan, Setting};
 use tensorlink_node::bounds::Bounds;
 use tensorlink_node::ports::{Store, StoreError};
 use tensorlink_node::wire::manifest::{

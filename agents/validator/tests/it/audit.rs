@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cid::Cid;
-use tensorlink_graph::{Engine, Reference};
 use tensorlink_node::Games;
 use tensorlink_node::budget::Budget;
 use tensorlink_node::files;
@@ -16,6 +15,7 @@ use tensorlink_node::ports::{Call, Chain, Event, EventAt, Incoming, Net, Owner, 
 use tensorlink_node::replay::{Replay, Roots};
 use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
 use tensorlink_node::wire::{decode, encode};
+use tensorlink_program::{Engine, Reference};
 use tensorlink_proof::challenge::Told;
 use tensorlink_proof::commit::{Boundary, SenderSignatures, io_root, state_root, trace_root};
 use tensorlink_proof::fraud::verify::verify_element_proof;

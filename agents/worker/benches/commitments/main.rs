@@ -17,12 +17,13 @@ use std::error::Error;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use tensorlink_graph::executor::ExecuteError;
-use tensorlink_graph::{Model, StageExecutor};
 use tensorlink_node::interval::{self, Boundaries, Span, Work};
 use tensorlink_num::Tensor;
+use tensorlink_program::StageExecutor;
+use tensorlink_program::executor::ExecuteError;
 use tensorlink_proof::commit::{Boundary, Contracts};
 use tensorlink_tensor::{Device, TorchEngine};
+use tensorlink_training::Model;
 use tensorlink_types::Address;
 use tensorlink_worker::metrics::{Measured, observed};
 use tensorlink_worker::schedule;

@@ -5,12 +5,13 @@ use std::io::Read;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use tensorlink_graph::calibrate::{calibrate, float_state, job_key};
-use tensorlink_graph::{CheckedProgram, Margins, Model, StageInfo, Table, compile, init};
 use tensorlink_node::Identity;
 use tensorlink_node::interval::Boundaries;
 use tensorlink_num::Tensor;
+use tensorlink_program::CheckedProgram;
 use tensorlink_proof::commit::{Boundary, tensor_root};
+use tensorlink_training::calibrate::{calibrate, float_state, job_key};
+use tensorlink_training::{Margins, Model, StageInfo, Table, compile, init};
 use tensorlink_types::{JobId, JobKey, Lane};
 use tensorlink_worker::boundary::{Neighbour, Neighbours};
 use tensorlink_worker::link::{Link, LinkError};

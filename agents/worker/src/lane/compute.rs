@@ -1,11 +1,11 @@
 //! Executes intervals, and signs what came of them.
 
-use tensorlink_graph::compile::StageInfo;
-use tensorlink_graph::engine::Engine;
-use tensorlink_graph::executor::StageExecutor;
 use tensorlink_node::blocking;
 use tensorlink_node::interval::{self, IntervalError, Outcome, Span, Work};
+use tensorlink_program::engine::Engine;
+use tensorlink_program::executor::StageExecutor;
 use tensorlink_proof::commit::SenderSignatures;
+use tensorlink_training::compile::StageInfo;
 use tensorlink_types::abi::BoundaryLogs;
 
 use super::error::{Interruption, Stop};

@@ -1,9 +1,9 @@
 //! Why a lane does not go on as it is.
 
-use tensorlink_graph::engine::EngineError;
-use tensorlink_graph::executor::ExecuteError;
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::{ChainError, NetError, StoreError};
+use tensorlink_program::engine::EngineError;
+use tensorlink_program::executor::ExecuteError;
 use tensorlink_types::B256;
 use thiserror::Error;
 

@@ -14,8 +14,6 @@ mod error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tensorlink_graph::engine::Engine;
-use tensorlink_graph::executor::StageExecutor;
 use tensorlink_node::bounds::Readings;
 use tensorlink_node::interval::Outcome;
 use tensorlink_node::ports::Protocol;
@@ -23,6 +21,8 @@ use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::frame::Hello;
 use tensorlink_node::wire::gossip::{PROGRESS, Progress};
+use tensorlink_program::engine::Engine;
+use tensorlink_program::executor::StageExecutor;
 use tensorlink_proof::commit::SenderSignatures;
 use tensorlink_types::{Address, Lane, TensorType};
 use tokio::time::timeout;

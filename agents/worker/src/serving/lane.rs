@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use tensorlink_graph::transformer::CacheEngine;
+use tensorlink_model::CacheEngine;
 use tensorlink_node::blocking;
 use tensorlink_node::footprint::{QUEUE, queue};
 use tensorlink_node::ports::{Clock, Owner, Ports, StoreError};

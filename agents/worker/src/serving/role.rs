@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tensorlink_graph::transformer::CacheEngine;
+use tensorlink_model::CacheEngine;
 use tensorlink_node::blocking;
 use tensorlink_node::interval::Span;
 use tensorlink_node::journal::JournalError;

@@ -3,8 +3,8 @@
 mod cached;
 mod whole;
 
-use tensorlink_graph::transformer::DecodeError;
-use tensorlink_graph::transformer::runner::RunError;
+use tensorlink_model::DecodeError;
+use tensorlink_model::runner::RunError;
 use tensorlink_num::TensorError;
 use tensorlink_types::TypeError;
 use thiserror::Error;

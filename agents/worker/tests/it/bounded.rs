@@ -7,16 +7,17 @@ use std::sync::Arc;
 use std::{env, fs, thread};
 
 use bytes::Bytes;
-use tensorlink_graph::calibrate::{calibrate, float_state};
-use tensorlink_graph::{CheckedProgram, Margins, Model, StageInfo, Table, compile, init};
 use tensorlink_node::bounds::Bounds;
 use tensorlink_node::footprint::Footprint;
 use tensorlink_node::interval::{Span, sequential};
 use tensorlink_node::replay::Replay;
 use tensorlink_node::shard::Shard;
 use tensorlink_node::{files, interval, memory};
+use tensorlink_program::CheckedProgram;
 use tensorlink_proof::commit::tensor_root;
 use tensorlink_tensor::{Device, TorchEngine};
+use tensorlink_training::calibrate::{calibrate, float_state};
+use tensorlink_training::{Margins, Model, StageInfo, Table, compile, init};
 use tensorlink_types::{Lineage, Program};
 use tensorlink_worker::metrics::observed;
 
@@ -80,7 +81,7 @@ fn engine() -> TorchEngine {
 /// Computes so many intervals as a worker does.
 fn compute(shard: Arc<Shard>, intervals: u32) {
     let lineage = Lineage::from(KEY);
-    let mut executor = tensorlink_graph::StageExecutor::new(
+    let mut executor = tensorlink_program::StageExecutor::new(
         engine(),
         shard.program.as_ref().clone(),
         &shard.constants,

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use cid::Cid;
-use tensorlink_graph::Reference;
 use tensorlink_node::ports::{Net, Store, StoreError};
 use tensorlink_node::shard::Shard;
 use tensorlink_node::{Ports, Roster};
+use tensorlink_program::Reference;
 use tensorlink_store::{Content, Embedded};
 use tensorlink_types::Address;
 use tensorlink_types::abi::Claim;

@@ -5,12 +5,12 @@ use std::thread::JoinHandle;
 
 use bytes::Bytes;
 use cid::Cid;
-use tensorlink_graph::Reference;
 use tensorlink_node::history::Thrift;
 use tensorlink_node::ports::chain::JobState;
 use tensorlink_node::ports::{Event, Net, Owner, Ports, Store};
 use tensorlink_node::shard::Shard;
 use tensorlink_node::{Journal, Roster};
+use tensorlink_program::Reference;
 use tensorlink_store::{Content, Embedded};
 use tensorlink_types::abi::{JobTerms, Offer};
 use tensorlink_types::{Address, JobId, Lane, U256};

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use tensorlink_graph::Reference;
 use tensorlink_node::budget::{Budget, Room};
 use tensorlink_node::footprint::Footprint;
 use tensorlink_node::ports::Store;
@@ -11,6 +10,7 @@ use tensorlink_node::price::Prices;
 use tensorlink_node::price::{price_per_interval, price_per_token};
 use tensorlink_node::shard::ShardError;
 use tensorlink_node::{Journal, Roster};
+use tensorlink_program::Reference;
 use tensorlink_types::abi::{JobKind, Offer};
 use tensorlink_types::{Address, B256};
 use tensorlink_worker::promises::Promises;

@@ -3,8 +3,8 @@
 
 use anyhow::{Context, Result, ensure};
 use half::f16;
-use tensorlink_graph::transformer::gguf::file::{File, Tensor, Value};
-use tensorlink_graph::transformer::{
+use tensorlink_model::gguf::file::{File, Tensor, Value};
+use tensorlink_model::{
     Activation, Architecture, Matrix, Norm, Output, Placement, Positions, Rotary, Scaling, Weights,
 };
 
@@ -134,9 +134,9 @@ fn q8_0(out: &mut Vec<u8>, block: &[f32]) {
 
 #[cfg(test)]
 mod tests {
-    use tensorlink_graph::transformer::Checkpoint;
-    use tensorlink_graph::transformer::import;
-    use tensorlink_graph::transformer::random::{self, Dimensions};
+    use tensorlink_model::Checkpoint;
+    use tensorlink_model::import;
+    use tensorlink_model::random::{self, Dimensions};
 
     use super::*;
 

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use tempfile::NamedTempFile;
-use tensorlink_graph::compare::Comparison;
-use tensorlink_graph::transformer::{CachedRunner, Session, Setting};
+use tensorlink_model::compare::Comparison;
+use tensorlink_model::{CachedRunner, Session, Setting};
 use tensorlink_tensor::{Device, TorchEngine};
 
 use self::peer::Peer;

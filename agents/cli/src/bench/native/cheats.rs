@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use anyhow::Result;
 use serde_json::Value;
-use tensorlink_graph::calibrate::job_key;
-use tensorlink_graph::step::StepGraph;
 use tensorlink_native::{Floats, Precision, State, Task};
+use tensorlink_training::calibrate::job_key;
+use tensorlink_training::step::StepGraph;
 
 use crate::native::Libtorch;
 

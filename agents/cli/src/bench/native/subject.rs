@@ -2,9 +2,9 @@
 
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
-use tensorlink_graph::model::language::Origin;
-use tensorlink_graph::{LanguageModel, Model};
 use tensorlink_native::{State, Task};
+use tensorlink_training::model::language::Origin;
+use tensorlink_training::{LanguageModel, Model};
 use tensorlink_user::Draft;
 
 use crate::commands::native::begun;

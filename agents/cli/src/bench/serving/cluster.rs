@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use tensorlink_graph::transformer::Quantized;
-use tensorlink_graph::transformer::memory::cut;
+use tensorlink_model::Quantized;
+use tensorlink_model::memory::cut;
 use tensorlink_node::Roster;
 use tensorlink_node::ports::Protocol;
 use tensorlink_node::wire::rpc::{Request, Response};

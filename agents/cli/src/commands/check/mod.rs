@@ -5,9 +5,9 @@ mod network;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Serialize;
-use tensorlink_graph::Engine;
 use tensorlink_node::Identity;
 use tensorlink_node::ports::Chain;
+use tensorlink_program::Engine;
 use tensorlink_types::Address;
 use tokio_util::sync::CancellationToken;
 

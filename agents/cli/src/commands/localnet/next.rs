@@ -3,7 +3,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use tensorlink_graph::transformer::Output;
+use tensorlink_model::Output;
 
 use super::folder::Folder;
 use super::state::{Gateway, Role, State};

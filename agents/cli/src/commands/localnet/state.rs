@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
-use tensorlink_graph::transformer::Output;
+use tensorlink_model::Output;
 use tensorlink_types::Address;
 
 use super::folder::Folder;

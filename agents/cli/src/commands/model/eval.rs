@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use serde::Serialize;
-use tensorlink_graph::transformer::Setting;
+use tensorlink_model::Setting;
 
 use crate::args::EvalArgs;
 use crate::config::Config;

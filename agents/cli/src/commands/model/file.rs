@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use serde::Serialize;
-use tensorlink_graph::training::Layer;
+use tensorlink_training::start::Layer;
 
 use crate::commands::post::{compile, read_draft};
 use crate::config::Config;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde::Serialize;
-use tensorlink_graph::transformer::{Architecture, ContextLimit, Output, Parameter, Setting, memory, parameters};
+use tensorlink_model::{Architecture, ContextLimit, Output, Parameter, Setting, memory, parameters};
 
 use crate::config::Config;
 use crate::output;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use serde::Serialize;
-use tensorlink_graph::transformer::Setting;
+use tensorlink_model::Setting;
 
 use super::folder::count;
 use crate::config::Config;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde::Serialize;
-use tensorlink_graph::transformer::Output;
+use tensorlink_model::Output;
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::local::{named, open};
@@ -177,7 +177,7 @@ impl Text {
 mod tests {
     use std::path::Path;
 
-    use tensorlink_graph::transformer::random::{Dimensions, gpt2, weights};
+    use tensorlink_model::random::{Dimensions, gpt2, weights};
 
     use super::*;
     use tensorlink_folder::Trained;

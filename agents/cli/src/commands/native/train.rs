@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
-use tensorlink_graph::calibrate::{float_data, job_key};
-use tensorlink_graph::transformer::{Matrix, Parameter};
+use tensorlink_model::{Matrix, Parameter};
 use tensorlink_native::driver::Around;
 use tensorlink_native::{
     Driver, Entry, Listed, NOTICE, Order, Precision, Remote, Report, State, Task, Tolerances, Worker,
@@ -16,6 +15,7 @@ use tensorlink_native::{
 use tensorlink_net::{Multiaddr, address_in};
 use tensorlink_node::Journal;
 use tensorlink_node::ports::{Net, SystemClock};
+use tensorlink_training::calibrate::{float_data, job_key};
 use tensorlink_types::{Address, keccak256};
 use tensorlink_user::Draft;
 use tokio_util::sync::CancellationToken;

@@ -3,8 +3,8 @@
 use std::fs;
 
 use tempfile::TempDir;
-use tensorlink_graph::transformer::Family;
-use tensorlink_graph::transformer::fixture::{Folder, VOCABULARY, gguf};
+use tensorlink_model::Family;
+use tensorlink_model::fixture::{Folder, VOCABULARY, gguf};
 
 use super::*;
 use tensorlink_folder::fixture::written;

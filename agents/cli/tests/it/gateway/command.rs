@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tensorlink_folder::ModelFolder;
-use tensorlink_graph::transformer::Family;
-use tensorlink_graph::transformer::fixture::{Folder, Stored, tokenizer_json};
+use tensorlink_model::Family;
+use tensorlink_model::fixture::{Folder, Stored, tokenizer_json};
 use tensorlink_tensor::Device;
 use tensorlink_tensor::float::{FloatModel, Precision};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};

@@ -11,10 +11,10 @@ use tensorlink_gateway::backend::{Makes, Model};
 use tensorlink_gateway::generation::batch::Capacity;
 use tensorlink_gateway::generation::cached::Cached;
 use tensorlink_gateway::local::Local;
-use tensorlink_graph::transformer::decode::CachedRunner;
-use tensorlink_graph::transformer::fixture::{Folder, Stored, tokenizer_json};
-use tensorlink_graph::transformer::plan::Head;
-use tensorlink_graph::transformer::{Family, Quantized, StageRunner, tokens};
+use tensorlink_model::decode::CachedRunner;
+use tensorlink_model::fixture::{Folder, Stored, tokenizer_json};
+use tensorlink_model::plan::Head;
+use tensorlink_model::{Family, Quantized, StageRunner, tokens};
 use tensorlink_proof::commit::tensor_root;
 use tensorlink_tensor::{Device, TorchEngine};
 

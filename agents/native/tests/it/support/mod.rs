@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
-use tensorlink_graph::calibrate::{float_data, job_key};
-use tensorlink_graph::step::float::{FloatState, Values};
-use tensorlink_graph::{Model, Table, Training, init};
 use tensorlink_native::task::state_bytes;
 use tensorlink_native::{
     Capability, DeviceClass, Done, Floats, FloatsError, Interval, Precision, State, Task, Threads, Worker, WorkerError,
 };
 use tensorlink_node::ports::Store;
+use tensorlink_training::calibrate::{float_data, job_key};
+use tensorlink_training::step::float::{FloatState, Values};
+use tensorlink_training::{Model, Table, Training, init};
 use tensorlink_types::Address;
 
 pub(crate) fn class(threads: Threads) -> DeviceClass {

@@ -1,8 +1,8 @@
 //! A step graph in libtorch's floats: what language models are calibrated by, and what native mode trains by.
 //!
-//! The plain interpretation of [`tensorlink_graph::step::float`] says what each operator is, and tests hold this one to
-//! it. That one keeps every value of a step, on one thread; this one frees what nobody reads any more, and computes on
-//! all of them. With bfloat16 the products take operands of bfloat16, as libtorch's autocast has it; state, sums and
+//! The plain interpretation of [`tensorlink_training::step::float`] says what each operator is, and tests hold this one
+//! to it. That one keeps every value of a step, on one thread; this one frees what nobody reads any more, and computes
+//! on all of them. With bfloat16 the products take operands of bfloat16, as libtorch's autocast has it; state, sums and
 //! everything else are in 32 bits.
 //!
 //! | module | what lives there |
@@ -19,10 +19,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tch::kind::Element;
 use tch::{Kind, TchError, Tensor, no_grad};
-use tensorlink_graph::calibrate::{self, CalibrateError, Taken, Trial};
-use tensorlink_graph::step::float::FloatData;
-use tensorlink_graph::step::{Node, NodeId, Observed, Op, StateNode, StepGraph};
 use tensorlink_num::StepContext;
+use tensorlink_training::calibrate::{self, CalibrateError, Taken, Trial};
+use tensorlink_training::step::float::FloatData;
+use tensorlink_training::step::{Node, NodeId, Observed, Op, StateNode, StepGraph};
 
 use super::{FloatError, Precision};
 use crate::{Device, cuda};

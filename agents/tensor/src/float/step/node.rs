@@ -1,9 +1,9 @@
 //! One operator of a step graph in floats.
 
 use tch::{Kind, TchError, Tensor};
-use tensorlink_graph::step::float::factors;
-use tensorlink_graph::step::{Function, Node, Op, StepGraph};
 use tensorlink_num::{StepContext, philox};
+use tensorlink_training::step::float::factors;
+use tensorlink_training::step::{Function, Node, Op, StepGraph};
 
 use super::{Values, dims, heads, product, rows};
 

@@ -1,7 +1,7 @@
 //! Rows reduced, normalised and rotated.
 
 use tch::{Kind, TchError, Tensor};
-use tensorlink_graph::step::Spread;
+use tensorlink_training::step::Spread;
 
 use super::node::per;
 

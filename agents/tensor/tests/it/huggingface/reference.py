@@ -1,4 +1,4 @@
-"""What Hugging Face's own classes compute for the tiny models of tensorlink-graph's fixture, into reference.json.
+"""What Hugging Face's own classes compute for the tiny models of tensorlink-model's fixture, into reference.json.
 
 Made by transformers 5.24.0 and torch 2.15.0 in doubles: python reference.py. The configurations in reference.json
 are the fixture's; everything else is computed here. Values of tensors follow from their names, as in the fixture.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::f64::consts::{FRAC_2_SQRT_PI, SQRT_2, TAU};
 
-use tensorlink_graph::transformer::{
+use tensorlink_model::{
     Activation, Architecture, Curve, Norm, Output, Placement, Pooling, Positions, Rotary, Scaling, Weights,
 };
 

@@ -1,9 +1,9 @@
 //! Texts that workers continue: the user's controls go to the last stage, and a text ends when its user says so.
 
-use tensorlink_graph::Reference;
-use tensorlink_graph::transformer::choice::{SamplingParams, controls, controls_of_last};
-use tensorlink_graph::transformer::{StageRunner, tokens};
+use tensorlink_model::choice::{SamplingParams, controls, controls_of_last};
+use tensorlink_model::{StageRunner, tokens};
 use tensorlink_num::Tensor;
+use tensorlink_program::Reference;
 use tensorlink_proof::commit::tensor_root;
 use tensorlink_proof::merkle::list_root;
 use tensorlink_types::B256;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tensorlink_graph::transformer::Plan;
+use tensorlink_model::Plan;
 use tensorlink_node::ports::Store;
 use tensorlink_node::serving::ServingShard;
 use tensorlink_node::shard::ShardSource;

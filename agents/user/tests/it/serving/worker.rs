@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use tensorlink_graph::Reference;
-use tensorlink_graph::transformer::StageRunner;
+use tensorlink_model::StageRunner;
 use tensorlink_node::Identity;
 use tensorlink_node::ports::{Incoming, Net, Protocol};
 use tensorlink_node::serving::{Gives, ServingShard};
 use tensorlink_node::wire::rpc::{Advance, Receipt, Request, Response};
 use tensorlink_node::wire::{decode, encode};
 use tensorlink_num::Tensor;
+use tensorlink_program::Reference;
 use tensorlink_proof::commit::{Crossed, receipt, receipt_list, tensor_root, verify_signer};
 use tensorlink_types::abi::{Claim, Voucher};
 use tensorlink_types::{B256, ClaimId, Lane, TensorType};

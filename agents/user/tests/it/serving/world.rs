@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tensorlink_graph::Reference;
-use tensorlink_graph::transformer::{Plan, StageRunner, tokens};
+use tensorlink_model::{Plan, StageRunner, tokens};
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::serving::ServingShard;
 use tensorlink_num::Tensor;
+use tensorlink_program::Reference;
 use tensorlink_types::Lane;
 use tensorlink_user::serving::{Boundaries, LaneFault, OpenError, Pipeline, TextError};
 

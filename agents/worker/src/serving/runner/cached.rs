@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use tensorlink_graph::transformer::decode::{self, CacheEngine, CachedRunner, DecodeError, MAX_ROWS, Session};
+use tensorlink_model::decode::{self, CacheEngine, CachedRunner, DecodeError, MAX_ROWS, Session};
 use tensorlink_node::footprint::QUEUE;
 use tensorlink_node::memory::give_back;
 use tensorlink_node::serving::ServingShard;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use tensorlink_graph::engine::Engine;
-use tensorlink_graph::executor::ExecuteError;
-use tensorlink_graph::transformer::StageRunner;
+use tensorlink_model::StageRunner;
 use tensorlink_node::serving::{Gives, ServingShard};
 use tensorlink_num::Tensor;
+use tensorlink_program::engine::Engine;
+use tensorlink_program::executor::ExecuteError;
 
 use super::{Runner, RunnerError, Turn};
 

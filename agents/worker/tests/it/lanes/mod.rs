@@ -7,12 +7,12 @@ mod writing;
 
 use std::time::Duration;
 
-use tensorlink_graph::Reference;
 use tensorlink_node::files;
 use tensorlink_node::interval::{Outcome, Span};
 use tensorlink_node::ports::{Net, Protocol, Store};
 use tensorlink_node::replay::Replay;
 use tensorlink_node::wire::frame::{self, Frame, Hello};
+use tensorlink_program::Reference;
 use tensorlink_types::abi::EdgeLog;
 use world::{World, address, claims_of, until};
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use tensorlink_graph::Reference;
 use tensorlink_node::ports::{Protocol, Store};
 use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::gossip::Progress;
 use tensorlink_node::{Ports, Roster, wire};
+use tensorlink_program::Reference;
 use tensorlink_types::Address;
 use tensorlink_types::abi::Claim;
 use tensorlink_worker::Context;

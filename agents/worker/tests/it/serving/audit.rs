@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use cid::Cid;
-use tensorlink_graph::Reference;
 use tensorlink_node::interval::{Span, inputs_len};
 use tensorlink_node::ports::Store;
 use tensorlink_node::replay::Replay;
 use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
+use tensorlink_program::Reference;
 use tensorlink_proof::commit::{io_root, receipt_statement, tensor_root, verify_signer};
 
 use crate::serving::world::{World, address, ids, next, text, until, voucher};

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use tensorlink_graph::Reference;
-use tensorlink_graph::transformer::{StageRunner, tokens};
+use tensorlink_model::{StageRunner, tokens};
 use tensorlink_node::footprint::MAX_TEXTS;
 use tensorlink_node::ports::SystemClock;
 use tensorlink_node::serving::{Gives, ServingShard};
 use tensorlink_num::Tensor;
+use tensorlink_program::Reference;
 use tensorlink_worker::serving::runner::{Runner, RunnerError, Turn, Whole};
 use tensorlink_worker::serving::texts::Text;
 use tensorlink_worker::serving::thread::{Done, LaneThread, StartError, Step};
@@ -125,7 +125,7 @@ struct Flaky(Arc<AtomicU32>);
 impl Runner for Flaky {
     fn run(&mut self, turns: &[Turn<'_>]) -> Vec<Result<Vec<u8>, RunnerError>> {
         let fails = self.0.fetch_add(1, Ordering::Relaxed) % 2 == 1;
-        let error = || RunnerError::Run(tensorlink_graph::transformer::runner::RunError::NoOutput);
+        let error = || RunnerError::Run(tensorlink_model::runner::RunError::NoOutput);
         turns.iter().map(|turn| if fails { Err(error()) } else { Ok(vec![turn.tokens as u8]) }).collect()
     }
 

@@ -5,8 +5,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tensorlink_graph::Reference;
-use tensorlink_graph::transformer::{StageRunner, tokens};
+use tensorlink_model::{StageRunner, tokens};
 use tensorlink_node::budget::Budget;
 use tensorlink_node::ports::chain::JobState;
 use tensorlink_node::ports::{Clock, Event, Net, Protocol, SystemClock};
@@ -16,6 +15,7 @@ use tensorlink_node::wire::rpc::{Advance, Receipt, Request, Response};
 use tensorlink_node::wire::{decode, encode};
 use tensorlink_node::{Identity, Roster};
 use tensorlink_num::Tensor;
+use tensorlink_program::Reference;
 use tensorlink_proof::commit::{receipt_list, verify_signer};
 use tensorlink_types::abi::{JobTerms, Offer, Voucher};
 use tensorlink_types::{Address, ClaimId, U256};

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use tensorlink::commands::post::{compile, read_draft};
-use tensorlink_graph::{CheckedProgram, LocalPipeline, Reference, Schedule, Stage};
 use tensorlink_node::interval::state_root_of;
+use tensorlink_program::{CheckedProgram, Reference};
 use tensorlink_proof::commit::ProgramCommitment;
+use tensorlink_training::{LocalPipeline, Schedule, Stage};
 use tensorlink_types::abi::{Claim, JobTerms};
 use tensorlink_types::{B256, JobKey};
 use tensorlink_user::Prepared;

@@ -5,8 +5,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tensorlink_graph::transformer::Family;
-use tensorlink_graph::transformer::fixture::{CONTEXT, Folder, Stored, tokenizer_json};
+use tensorlink_model::Family;
+use tensorlink_model::fixture::{CONTEXT, Folder, Stored, tokenizer_json};
 
 use super::eventually;
 use super::network::{Network, USER};

@@ -1,0 +1,456 @@
+//! Runs a stage's program on an engine, segment by segment, in whatever order a pipeline needs.
+//!
+//! A step is [`StageExecutor::begin_step`], then [`forward`](StageExecutor::forward) and
+//! [`backward`](StageExecutor::backward) of every micro-batch in any order that keeps forward before backward of each,
+//! has the backward passes in order and ends a round before the next one, then [`update`](StageExecutor::update). The
+//! state changes in `update` alone: after an engine's failure before it, begin the step again; after one within it,
+//! with another executor. Outputs are dropped when their last reader has run, unless they are observed; a tensor of the
+//! state, when its last reader has run and the next one is there: of a state there are never two at once.
+
+mod error;
+mod lifetimes;
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use tensorlink_num::Tensor;
+use tensorlink_types::{Lineage, Segment, Source, TensorType};
+
+pub use self::error::ExecuteError;
+use self::lifetimes::Lifetimes;
+pub use self::lifetimes::peak;
+use crate::check::{CheckedProgram, forward_only};
+use crate::engine::{Engine, StepContext};
+use crate::fused::Fusions;
+use crate::watch::Watch;
+
+/// Result of one pass: what goes to the neighbour, on the host, ready to be hashed and sent.
+pub type Passed = Option<Tensor>;
+
+/// A stage's program, its state, and the step in progress.
+pub struct StageExecutor<E: Engine> {
+    engine: E,
+    program: CheckedProgram,
+    lineage: Lineage,
+    constants: Vec<E::Tensor>,
+    state: Vec<E::Tensor>,
+    /// Whether an update began, and did not end.
+    torn: bool,
+    lifetimes: Lifetimes,
+    observed: BTreeSet<u32>,
+    fusions: Fusions,
+    watch: Option<Watch>,
+    step: Option<Step<E::Tensor>>,
+}
+
+/// What a step holds while it runs.
+struct Step<T> {
+    context: StepContext,
+    outputs: Vec<Option<T>>,
+    /// Readers still to come, by operator.
+    pending: Vec<u32>,
+    from_previous: Vec<Option<T>>,
+    from_next: Vec<Option<T>>,
+    done: Vec<bool>,
+    rest: Option<Rest>,
+}
+
+/// What of a pass is left when its neighbour has what it waits for.
+struct Rest {
+    segment: usize,
+    operators: Range<u32>,
+    /// The micro-batch whose received tensors nobody reads after it.
+    over: Option<u32>,
+}
+
+impl<E: Engine> StageExecutor<E> {
+    /// Moves constants and state to the engine's device. `observed` outputs are kept until the next step begins.
+    ///
+    /// # Errors
+    /// [`ExecuteError::Count`] or [`ExecuteError::Type`] if the tensors are not those of the program;
+    /// [`ExecuteError::Transfer`] if the device fails.
+    pub fn new(
+        engine: E,
+        program: CheckedProgram,
+        constants: &[Tensor],
+        state: &[Tensor],
+        lineage: impl Into<Lineage>,
+        observed: impl IntoIterator<Item = u32>,
+    ) -> Result<Self, ExecuteError> {
+        let constants = import(&engine, "constants", program.constants.iter().map(|c| (&c.name, &c.ty)), constants)?;
+        let state = import(&engine, "state tensors", program.state.iter().map(|s| (&s.name, &s.ty)), state)?;
+        Self::on_device(engine, program, constants, state, lineage, observed)
+    }
+
+    /// As [`Self::new`], with constants and state that lie on the device already, of the types that the program says.
+    ///
+    /// # Errors
+    /// [`ExecuteError::Count`].
+    pub fn on_device(
+        engine: E,
+        program: CheckedProgram,
+        constants: Vec<E::Tensor>,
+        state: Vec<E::Tensor>,
+        lineage: impl Into<Lineage>,
+        observed: impl IntoIterator<Item = u32>,
+    ) -> Result<Self, ExecuteError> {
+        let counts = [
+            ("constants", program.constants.len(), constants.len()),
+            ("state tensors", program.state.len(), state.len()),
+        ];
+        for (what, expected, actual) in counts {
+            if expected != actual {
+                return Err(ExecuteError::Count { what, expected, actual });
+            }
+        }
+        let lifetimes = Lifetimes::of(&program);
+        let observed: BTreeSet<u32> = observed.into_iter().collect();
+        let kept = program.state.iter().map(|slot| slot.producer);
+        let wanted = kept.chain(program.to_next.iter().chain(&program.to_previous).chain(&observed).copied());
+        let fusions = Fusions::of_program(&program, wanted.map(Source::Output));
+        let lineage = lineage.into();
+        let (torn, watch, step) = (false, None, None);
+        Ok(Self { engine, program, lineage, constants, state, torn, lifetimes, observed, fusions, watch, step })
+    }
+
+    /// The program.
+    pub const fn program(&self) -> &CheckedProgram {
+        &self.program
+    }
+
+    /// The engine.
+    pub const fn engine(&self) -> &E {
+        &self.engine
+    }
+
+    /// Has every operator's output of the steps that begin from now on seen, or none. What is seen is computed operator
+    /// by operator.
+    pub fn watch(&mut self, watch: Option<Watch>) {
+        self.watch = watch;
+    }
+
+    /// Begins a step of the job, counted from 0: forgets the last one and casts the weights.
+    ///
+    /// # Errors
+    /// [`ExecuteError::Engine`]; [`ExecuteError::Torn`].
+    pub fn begin_step(&mut self, step: u32) -> Result<(), ExecuteError> {
+        if self.torn {
+            return Err(ExecuteError::Torn);
+        }
+        let micro_batches = self.program.micro_batches as usize;
+        self.step = Some(Step {
+            context: StepContext::new(self.lineage, step),
+            outputs: vec![None; self.program.operators.len()],
+            pending: self.lifetimes.readers.clone(),
+            from_previous: vec![None; micro_batches],
+            from_next: vec![None; micro_batches],
+            done: vec![false; self.program.segments.len()],
+            rest: None,
+        });
+        match self.program.segments.iter().position(|s| matches!(s, Segment::Prepare { .. })) {
+            Some(segment) => self.run(segment),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs the forward pass of a micro-batch on what the previous stage sent, if there is one, until there is what the
+    /// next stage waits for. What is left of it runs in [`Self::finish_pass`].
+    ///
+    /// # Errors
+    /// [`ExecuteError::Order`], [`ExecuteError::Boundary`], [`ExecuteError::Type`], or the engine's.
+    pub fn forward(&mut self, micro_batch: u32, input: Option<&Tensor>) -> Result<Passed, ExecuteError> {
+        self.forward_between(micro_batch, input, None)
+    }
+
+    /// As [`Self::forward`], with what the next stage sent: a program without backward passes takes it here.
+    ///
+    /// # Errors
+    /// As [`Self::forward`].
+    pub fn forward_between(
+        &mut self,
+        micro_batch: u32,
+        input: Option<&Tensor>,
+        from_next: Option<&Tensor>,
+    ) -> Result<Passed, ExecuteError> {
+        self.finish_pass()?;
+        let ty = self.program.from_previous.get(micro_batch as usize).cloned();
+        let input = self.boundary(micro_batch, "previous", ty.as_ref(), input)?;
+        let ty = self.program.from_next.get(micro_batch as usize).filter(|_| forward_only(&self.program)).cloned();
+        let from_next = self.boundary(micro_batch, "next", ty.as_ref(), from_next)?;
+        let name = || format!("forward {micro_batch}");
+        let index = self.find(|s| matches!(*s, Segment::Forward { micro_batch: mb, .. } if mb == micro_batch), name)?;
+        let earlier = self.program.segments.iter().take(index).rposition(|s| matches!(s, Segment::Backward { .. }));
+        if earlier.is_some_and(|earlier| !self.is_done(earlier)) {
+            return Err(ExecuteError::Order(name()));
+        }
+        if let Some(slot) = self.step.as_mut().and_then(|step| step.from_previous.get_mut(micro_batch as usize)) {
+            *slot = input;
+        }
+        if let Some(slot) = self.step.as_mut().and_then(|step| step.from_next.get_mut(micro_batch as usize)) {
+            *slot = from_next;
+        }
+        let output = self.program.to_next.get(micro_batch as usize).copied();
+        self.pass(index, output, None)
+    }
+
+    /// Runs the backward pass of a micro-batch on what the next stage sent, if there is one, until there is what the
+    /// previous stage waits for. What is left of it runs in [`Self::finish_pass`].
+    ///
+    /// # Errors
+    /// As [`Self::forward`].
+    pub fn backward(&mut self, micro_batch: u32, gradient: Option<&Tensor>) -> Result<Passed, ExecuteError> {
+        self.finish_pass()?;
+        let ty = self.program.from_next.get(micro_batch as usize).cloned();
+        let gradient = self.boundary(micro_batch, "next", ty.as_ref(), gradient)?;
+        let name = || format!("backward {micro_batch}");
+        let before = |s: &Segment| match *s {
+            Segment::Forward { micro_batch: mb, .. } => mb == micro_batch,
+            Segment::Backward { micro_batch: mb, .. } => mb < micro_batch,
+            _ => false,
+        };
+        self.finished(before, name)?;
+        let index =
+            self.find(|s| matches!(*s, Segment::Backward { micro_batch: mb, .. } if mb == micro_batch), name)?;
+        if let Some(slot) = self.step.as_mut().and_then(|step| step.from_next.get_mut(micro_batch as usize)) {
+            *slot = gradient;
+        }
+        let output = self.program.to_previous.get(micro_batch as usize).copied();
+        self.pass(index, output, Some(micro_batch))
+    }
+
+    /// Runs what is left of the pass before, if anything is. Whatever runs next in the step does so, too; who calls it
+    /// earlier uses the time in which the neighbours' tensors are on their way.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn finish_pass(&mut self) -> Result<(), ExecuteError> {
+        let Some(Rest { segment, operators, over }) = self.step.as_mut().and_then(|step| step.rest.take()) else {
+            return Ok(());
+        };
+        self.operate(operators, None)?;
+        if let Some(step) = self.step.as_mut() {
+            if let Some(done) = step.done.get_mut(segment) {
+                *done = true;
+            }
+            for slots in [&mut step.from_previous, &mut step.from_next] {
+                let slot = over.and_then(|micro_batch| slots.get_mut(micro_batch as usize));
+                if let Some(slot) = slot {
+                    *slot = None;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the optimiser, if there is one; the state becomes that after the step.
+    ///
+    /// # Errors
+    /// [`ExecuteError::Order`] before every pass has run, or the engine's.
+    pub fn update(&mut self) -> Result<(), ExecuteError> {
+        self.finish_pass()?;
+        let name = || "update".to_owned();
+        self.finished(|s| matches!(s, Segment::Forward { .. } | Segment::Backward { .. }), name)?;
+        let update = |s: &Segment| matches!(s, Segment::Update { .. });
+        // A program that only passes forward keeps its state.
+        if self.program.segments.iter().any(update) {
+            let index = self.find(update, name)?;
+            self.torn = true;
+            self.run(index)?;
+        }
+        let step = self.step.as_mut().ok_or_else(|| ExecuteError::Order(name()))?;
+        let next = self.program.state.iter().map(|slot| step.outputs.get(slot.producer as usize).cloned().flatten());
+        self.state = next.collect::<Option<_>>().ok_or_else(|| ExecuteError::Order(name()))?;
+        for slot in &self.program.state {
+            release(step, slot.producer, &self.observed);
+        }
+        self.torn = false;
+        Ok(())
+    }
+
+    /// The state: before the first step as given, then as the last [`Self::update`] left it.
+    ///
+    /// # Errors
+    /// [`ExecuteError::Transfer`].
+    pub fn state(&self) -> Result<Vec<Tensor>, ExecuteError> {
+        self.state.iter().map(|tensor| self.export("state", tensor)).collect()
+    }
+
+    /// One tensor of the state, if the program has so many.
+    ///
+    /// # Errors
+    /// [`ExecuteError::Transfer`].
+    pub fn state_tensor(&self, slot: u32) -> Result<Option<Tensor>, ExecuteError> {
+        self.state.get(slot as usize).map(|tensor| self.export("state", tensor)).transpose()
+    }
+
+    /// Output of an observed operator of the current step, once it has run.
+    ///
+    /// # Errors
+    /// [`ExecuteError::Transfer`].
+    pub fn observe(&self, operator: u32) -> Result<Option<Tensor>, ExecuteError> {
+        let output = self.step.as_ref().and_then(|step| step.outputs.get(operator as usize)).and_then(Option::as_ref);
+        output.map(|tensor| self.export("observed output", tensor)).transpose()
+    }
+
+    fn export(&self, what: &'static str, tensor: &E::Tensor) -> Result<Tensor, ExecuteError> {
+        self.engine.export(tensor).map_err(|source| ExecuteError::Transfer { what, source })
+    }
+
+    fn boundary(
+        &self,
+        micro_batch: u32,
+        neighbour: &'static str,
+        expected: Option<&TensorType>,
+        given: Option<&Tensor>,
+    ) -> Result<Option<E::Tensor>, ExecuteError> {
+        let problem = |problem| Err(ExecuteError::Boundary { micro_batch, neighbour, problem });
+        match (expected, given) {
+            (None, None) => Ok(None),
+            (Some(_), None) => problem("missing"),
+            (None, Some(_)) => problem("not used by this stage"),
+            (Some(expected), Some(tensor)) if expected != tensor.ty() => Err(ExecuteError::Type {
+                what: format!("the tensor from the {neighbour} stage"),
+                expected: expected.clone(),
+                actual: tensor.ty().clone(),
+            }),
+            (Some(_), Some(tensor)) => {
+                let imported = self.engine.import(tensor);
+                imported.map(Some).map_err(|source| ExecuteError::Transfer { what: "a boundary tensor", source })
+            }
+        }
+    }
+
+    /// The segment to run: it exists, and has not run in this step.
+    fn find(&self, wanted: impl Fn(&Segment) -> bool, name: impl Fn() -> String) -> Result<usize, ExecuteError> {
+        let index = self.program.segments.iter().position(wanted);
+        let is_fresh = |index: &usize| self.step.is_some() && !self.is_done(*index);
+        index.filter(is_fresh).ok_or_else(|| ExecuteError::Order(name()))
+    }
+
+    /// Whether a segment has run in this step.
+    fn is_done(&self, segment: usize) -> bool {
+        self.step.as_ref().and_then(|step| step.done.get(segment)).is_some_and(|done| *done)
+    }
+
+    /// Requires that every segment of a kind has run.
+    fn finished(&self, wanted: impl Fn(&Segment) -> bool, name: impl Fn() -> String) -> Result<(), ExecuteError> {
+        let done = self.step.as_ref().map_or(&[][..], |step| &step.done);
+        let ready = self.program.segments.iter().zip(done).all(|(segment, done)| *done || !wanted(segment));
+        if ready && !done.is_empty() { Ok(()) } else { Err(ExecuteError::Order(name())) }
+    }
+
+    fn run(&mut self, segment: usize) -> Result<(), ExecuteError> {
+        self.pass(segment, None, None)?;
+        self.finish_pass()
+    }
+
+    /// Runs a segment as far as `output`, which goes to a neighbour; the rest is left.
+    fn pass(&mut self, segment: usize, output: Option<u32>, over: Option<u32>) -> Result<Passed, ExecuteError> {
+        let order = || ExecuteError::Order(format!("segment {segment}"));
+        let range = self.program.segments.get(segment).ok_or_else(order)?.operators().clone();
+        let next = match output {
+            Some(_) => self.operate(range.clone(), output)?,
+            None => range.start,
+        };
+        let step = self.step.as_mut().ok_or_else(order)?;
+        step.rest = Some(Rest { segment, operators: next..range.end, over });
+        output.map(|index| self.hand_over(index)).transpose()
+    }
+
+    /// Runs operators until there is the output of `until`, or all of them. Returns the one to go on with.
+    fn operate(&mut self, operators: Range<u32>, until: Option<u32>) -> Result<u32, ExecuteError> {
+        let order = || ExecuteError::Order(format!("operators {operators:?}"));
+        let step = self.step.as_mut().ok_or_else(order)?;
+        // The outputs within what is computed as one are seen, too.
+        let none = Fusions::default();
+        let fusions = if self.watch.is_some() { &none } else { &self.fusions };
+        for index in operators.clone() {
+            let name = || self.program.names.get(index as usize).cloned().unwrap_or_default();
+            let Some(turn) = fusions.turn(&self.program.operators, index as usize) else { continue };
+            let find = |source: Source| match source {
+                Source::Output(i) => step.outputs.get(i as usize).and_then(Option::as_ref),
+                Source::State(i) => self.state.get(i as usize),
+                Source::Constant(i) => self.constants.get(i as usize),
+                Source::FromPrevious(i) => step.from_previous.get(i as usize).and_then(Option::as_ref),
+                Source::FromNext(i) => step.from_next.get(i as usize).and_then(Option::as_ref),
+            };
+            let outputs = turn.take(&self.engine, find, &step.context).ok_or_else(|| ExecuteError::Order(name()))?;
+            for (place, output) in outputs.map_err(|source| ExecuteError::Engine { operator: name(), source })? {
+                if let (Some(watch), Ok(place)) = (&mut self.watch, u32::try_from(place)) {
+                    let seen = self.engine.export(&output);
+                    watch(place, seen.map_err(|source| ExecuteError::Transfer { what: "a watched output", source })?);
+                }
+                if let Some(slot) = step.outputs.get_mut(place) {
+                    *slot = Some(output);
+                }
+            }
+            for done in fusions.done(index as usize) {
+                for operand in self.program.operators.get(done).into_iter().flat_map(|operator| &operator.operands) {
+                    if let Source::Output(i) = operand.source {
+                        release(step, i, &self.observed);
+                    }
+                }
+                for (slot, producer) in self.lifetimes.replaced_after(done) {
+                    let next = step.outputs.get(*producer as usize).and_then(Option::as_ref);
+                    if let (Some(current), Some(next)) = (self.state.get_mut(*slot), next) {
+                        *current = next.clone();
+                    }
+                }
+            }
+            if until.and_then(|until| step.outputs.get(until as usize)).is_some_and(Option::is_some) {
+                return Ok(index.saturating_add(1));
+            }
+        }
+        Ok(operators.end)
+    }
+
+    /// Exports an output for a neighbour, its last reader unless the program reads it too.
+    fn hand_over(&mut self, index: u32) -> Result<Tensor, ExecuteError> {
+        let order = || ExecuteError::Order(format!("operator {index}"));
+        let step = self.step.as_mut().ok_or_else(order)?;
+        let output = step.outputs.get(index as usize).and_then(Option::as_ref).ok_or_else(order)?;
+        let tensor = self
+            .engine
+            .export(output)
+            .map_err(|source| ExecuteError::Transfer { what: "a boundary tensor", source })?;
+        release(step, index, &self.observed);
+        Ok(tensor)
+    }
+}
+
+/// Counts a read and drops the output after the last one.
+fn release<T>(step: &mut Step<T>, index: u32, observed: &BTreeSet<u32>) {
+    let index_of = index as usize;
+    let Some(pending) = step.pending.get_mut(index_of) else { return };
+    *pending = pending.saturating_sub(1);
+    if *pending == 0
+        && !observed.contains(&index)
+        && let Some(slot) = step.outputs.get_mut(index_of)
+    {
+        *slot = None;
+    }
+}
+
+/// Checks and moves the tensors of a program.
+///
+/// # Errors
+/// Too few of them or too many, one of another type, and what the engine refuses.
+pub fn import<'a, E: Engine>(
+    engine: &E,
+    what: &'static str,
+    slots: impl ExactSizeIterator<Item = (&'a String, &'a TensorType)>,
+    tensors: &[Tensor],
+) -> Result<Vec<E::Tensor>, ExecuteError> {
+    let (expected, actual) = (slots.len(), tensors.len());
+    if expected != actual {
+        return Err(ExecuteError::Count { what, expected, actual });
+    }
+    let one = |((name, ty), tensor): ((&String, &TensorType), &Tensor)| {
+        if ty != tensor.ty() {
+            let (expected, actual) = (ty.clone(), tensor.ty().clone());
+            return Err(ExecuteError::Type { what: name.clone(), expected, actual });
+        }
+        engine.import(tensor).map_err(|source| ExecuteError::Transfer { what, source })
+    };
+    slots.zip(tensors).map(one).collect()
+}

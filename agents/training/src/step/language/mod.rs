@@ -1,0 +1,411 @@
+//! The training step of a language model, its gradients, and AdamW: a decoder learns what follows each token, an
+//! encoder each text's label.
+//!
+//! A micro-batch is one sequence; where a model can be cut, there is one more for the norm of all gradients. Whatever
+//! meets a weight is quantised row by row, by the row's own largest magnitude, in both directions: nothing that a
+//! matrix product reads depends on calibrated exponents. Everything else is kept in [`WIDE_BITS`] bits under static
+//! ones. Gradients are written block by block, in the operators of the forward pass.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | `operators` | what all of them are written in |
+//! | `weights` | what products read of parameters, trained or frozen |
+//! | `linear`, `adapter` | products with weights and their two gradients; those of adapters beside them |
+//! | `dropout` | what of it is dropped |
+//! | `embedding`, `norm`, `attention`, `mlp`, `pooler`, `head` | the blocks, forward and backward |
+//! | `padding` | what follows a text shorter than its sequence |
+//! | `clipping` | the norm of all gradients |
+//! | `optimizer` | AdamW |
+//! | `shared` | sequences in shares, each with a model of its own |
+
+mod adapter;
+mod attention;
+mod clipping;
+mod dropout;
+mod embedding;
+mod head;
+mod linear;
+mod mlp;
+mod norm;
+mod operators;
+mod optimizer;
+mod padding;
+mod pooler;
+mod shared;
+mod weights;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tensorlink_model::{Architecture, Lora, Output, Parameter, Weights, parameters};
+use thiserror::Error;
+
+use super::build::{MASTER_BITS, Place};
+use super::{Class, Node, NodeId, Observed, Op, Phase, Precision, StepGraph};
+use crate::exponents::Margins;
+use crate::model::MAX_WIDTH;
+use tensorlink_program::scale::equal_parts;
+
+use self::shared::Share;
+
+pub use self::optimizer::{AdamW, EPSILON};
+
+/// Bits of what no matrix product reads: residual stream, scores, logits, gradients.
+pub const WIDE_BITS: u8 = 24;
+/// Bits of queries, keys, values, probabilities and what norms take.
+const NARROW_BITS: u8 = 16;
+/// Names of a parameter's moments, after its own.
+pub const MOMENTS: [&str; 2] = ["first", "second"];
+/// How much everything may outgrow what calibration saw.
+pub const MARGINS: Margins = Margins { weight: 1, activation: 3, gradient: 5, velocity: 4 };
+
+/// How much larger than in a step of fewer sequences what is seen at a site can get, if there are so many times
+/// as many.
+pub fn growth(site: &str, times: f64) -> f64 {
+    let sums = [".grad.sum", ".grad.coarse", ".grad.clipped", ".first"];
+    if sums.iter().any(|end| site.ends_with(end)) {
+        return times;
+    }
+    if site.ends_with(".grad.norm") { times * times } else { 1.0 }
+}
+
+/// Where a parameter lives: the embedding (0), its block (from 1 on), or the head.
+fn place_of(architecture: &Architecture, parameter: &str) -> usize {
+    let block = parameter.strip_prefix("layers.").and_then(|rest| rest.split('.').next()?.parse::<usize>().ok());
+    match block {
+        Some(block) => block.saturating_add(1),
+        None if parameter.starts_with("embedding.") => 0,
+        None => architecture.layers as usize + 1,
+    }
+}
+
+const fn is_tied(architecture: &Architecture) -> bool {
+    matches!(architecture.output, Output::Logits { tied: true })
+}
+
+/// Whether a text has one label, rather than each of its tokens.
+const fn is_of_text(architecture: &Architecture) -> bool {
+    matches!(architecture.output, Output::Classes(_))
+}
+
+/// How a language model is trained.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Recipe {
+    /// Tokens of a sequence.
+    pub tokens: u32,
+    /// The token that follows texts shorter than that, if there is one.
+    pub padding: Option<u32>,
+    /// Sequences of a step, each a micro-batch.
+    pub sequences: u32,
+    /// Bits of the operands of products with weights, 8 or 16.
+    pub operand_bits: u8,
+    /// Share of embeddings, attention's probabilities and blocks' outputs that is dropped, below 1.
+    pub dropout: f64,
+    /// The optimiser.
+    pub optimizer: AdamW,
+    /// What is trained in place of the model's own weights, if they stay as they are.
+    pub adapters: Option<Adapters>,
+}
+
+/// Adapters that are trained, and the weights that they stand beside.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Adapters {
+    /// Which projections have one.
+    pub lora: Lora,
+    /// All of the model's weights.
+    pub base: Arc<Weights>,
+}
+
+impl Recipe {
+    /// What is trained, in the order of use.
+    pub fn parameters(&self, architecture: &Architecture) -> Vec<Parameter> {
+        match &self.adapters {
+            Some(adapters) => adapters.lora.parameters(architecture),
+            None => parameters(architecture),
+        }
+    }
+
+    /// Layers that a model is cut by: the embedding, its blocks, and the head. One where the head's weights are the
+    /// embedding: both have to be in one stage, and what lies between them with them. With adapters the blocks alone,
+    /// as nothing else has a state.
+    pub const fn layer_count(&self, architecture: &Architecture) -> usize {
+        match self.adapters {
+            Some(_) => architecture.layers as usize,
+            None if is_tied(architecture) => 1,
+            None => architecture.layers as usize + 2,
+        }
+    }
+
+    /// Which of them an embedding (0), a block (from 1 on) or a head lies in.
+    fn layer(&self, architecture: &Architecture, layer: usize) -> usize {
+        let layer = if self.adapters.is_some() { layer.saturating_sub(1) } else { layer };
+        layer.min(self.layer_count(architecture).saturating_sub(1))
+    }
+
+    /// Which of them a parameter lives in.
+    pub fn layer_of(&self, architecture: &Architecture, parameter: &str) -> usize {
+        self.layer(architecture, place_of(architecture, parameter))
+    }
+}
+
+/// An architecture that is not trained.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum Untrainable {
+    /// Something that has no gradient yet.
+    #[error("{0} is not trained yet; choose a decoder, or an encoder with labels to learn")]
+    Part(&'static str),
+    /// Sequences longer than the model has places for.
+    #[error("sequences of {tokens} tokens: the model takes at most {context}; choose a shorter context")]
+    Context {
+        /// Tokens of a sequence.
+        tokens: u32,
+        /// Most tokens of a text.
+        context: u32,
+    },
+    /// Rows that are normalised by one operator.
+    #[error(
+        "a width of {0} is not trained: a row is normalised whole, and has at most {MAX_WIDTH} elements (rule N-6)"
+    )]
+    Width(u32),
+    /// More shares than there is work for.
+    #[error("{shares} shares of {sequences} sequences a step: each needs one; use fewer shares or more sequences")]
+    Shares {
+        /// Sequences of a step.
+        sequences: u32,
+        /// Shares asked for.
+        shares: u16,
+    },
+    /// Rows that are reduced in parts.
+    #[error(
+        "{name} of {length} has no equal parts of at most {MAX_WIDTH} (rule N-6); choose a multiple of 64, up to 262144"
+    )]
+    Parts {
+        /// What is so long.
+        name: &'static str,
+        /// How long.
+        length: u32,
+    },
+}
+
+impl StepGraph {
+    /// Builds the training step of a language model on `rows` sequences: features are their tokens, labels those that
+    /// follow; of a model with classes, one for each sequence.
+    ///
+    /// # Errors
+    /// [`Untrainable`].
+    pub fn language(architecture: &Architecture, recipe: &Recipe, rows: u32) -> Result<Self, Untrainable> {
+        let layers = recipe.layer_count(architecture);
+        // Stages tell each other the norm of their gradients after all sequences.
+        let graph = Self::empty(layers, recipe.sequences.saturating_add(u32::from(layers > 1)));
+        let mut builder = Builder::new(architecture, recipe, rows, graph)?;
+        builder.prepare();
+        for sequence in 0..recipe.sequences {
+            builder.sequence(sequence);
+        }
+        builder.update();
+        Ok(builder.graph)
+    }
+}
+
+fn check(a: &Architecture, recipe: &Recipe) -> Result<(), Untrainable> {
+    let (tokens, has_classes) = (recipe.tokens, is_of_text(a));
+    let refused = [
+        (matches!(a.output, Output::Embedding(_)), "an embedding"),
+        (!a.causal && matches!(a.output, Output::Logits { .. }), "an encoder with a logit for each word"),
+        (a.causal && has_classes, "a decoder with classes"),
+        (has_classes && recipe.adapters.is_some(), "an adapter to an encoder"),
+    ];
+    if let Some((_, what)) = refused.into_iter().find(|(holds, _)| *holds) {
+        return Err(Untrainable::Part(what));
+    }
+    if tokens > a.context {
+        return Err(Untrainable::Context { tokens, context: a.context });
+    }
+    if a.width > MAX_WIDTH {
+        return Err(Untrainable::Width(a.width));
+    }
+    let logits = match a.output {
+        Output::Classes(classes) => ("classes", classes),
+        _ => ("a vocabulary", a.vocabulary),
+    };
+    let lengths = [logits, ("an MLP", a.hidden), ("a row of all heads", a.query_width())];
+    match lengths.into_iter().find(|(_, length)| equal_parts((*length).into()).is_none()) {
+        Some((name, length)) => Err(Untrainable::Parts { name, length }),
+        None => Ok(()),
+    }
+}
+
+/// A parameter, and what of it products read.
+#[derive(Clone, Copy, Debug)]
+struct Weight {
+    layer: usize,
+    value: NodeId,
+    /// First and second moment of one that is trained.
+    moments: Option<[NodeId; 2]>,
+    /// Quantised by rows; the cast of a vector, which has no scale of its own.
+    quantised: Option<Quantised>,
+}
+
+/// Mantissas with a scale for each row.
+#[derive(Clone, Copy, Debug)]
+struct Quantised {
+    mantissas: NodeId,
+    scale: NodeId,
+}
+
+struct Builder<'a> {
+    graph: StepGraph,
+    architecture: &'a Architecture,
+    recipe: &'a Recipe,
+    place: Place,
+    /// The share of a step's sequences that is built now, if there are any.
+    share: Option<Share<'a>>,
+    /// The sequence that is computed now.
+    sequence: u32,
+    /// Gradients of it that were rounded by draws.
+    dithered: u32,
+    /// Tokens and labels.
+    data: [NodeId; 2],
+    /// Tokens drawn, by the layer of the graph where they are read, and their sequence.
+    drawn: BTreeMap<(usize, u32), NodeId>,
+    weights: BTreeMap<String, Weight>,
+    /// What adapters made of the sequence on its way forth, by their projection.
+    lowered: BTreeMap<String, Quantised>,
+    /// Gradients by parameter, summed over the sequences that are back.
+    gradients: BTreeMap<String, NodeId>,
+    constants: BTreeMap<String, NodeId>,
+    /// Transposes, by what is transposed.
+    transposed: BTreeMap<NodeId, NodeId>,
+    /// Columns of weights from a place on, by what they are cut from.
+    sliced: BTreeMap<(NodeId, u32), NodeId>,
+}
+
+impl<'a> Builder<'a> {
+    /// A builder of a graph that has the data, and nothing else yet.
+    fn new(
+        architecture: &'a Architecture,
+        recipe: &'a Recipe,
+        rows: u32,
+        mut graph: StepGraph,
+    ) -> Result<Self, Untrainable> {
+        check(architecture, recipe)?;
+        let mut data = |op, site: &str, dims, layer| {
+            let (phase, site) = (Phase::Prepare, site.to_owned());
+            graph.push(Node { op, inputs: Vec::new(), dims, phase, layer, site, precision: Precision::Data })
+        };
+        let last = recipe.layer_count(architecture).saturating_sub(1);
+        let tokens = vec![rows, recipe.tokens];
+        let labels = if is_of_text(architecture) { vec![rows] } else { tokens.clone() };
+        let data = [data(Op::Features, "tokens", tokens, 0), data(Op::Labels, "labels", labels, last)];
+        Ok(Self {
+            graph,
+            architecture,
+            recipe,
+            place: Place { phase: Phase::Prepare, layer: 0 },
+            share: None,
+            sequence: 0,
+            dithered: 0,
+            data,
+            drawn: BTreeMap::new(),
+            weights: BTreeMap::new(),
+            lowered: BTreeMap::new(),
+            gradients: BTreeMap::new(),
+            constants: BTreeMap::new(),
+            transposed: BTreeMap::new(),
+            sliced: BTreeMap::new(),
+        })
+    }
+
+    /// One sequence forward, and backward.
+    fn sequence(&mut self, number: u32) {
+        (self.sequence, self.dithered) = (number, 0);
+        let micro_batch = number.saturating_sub(self.share.as_ref().map_or(0, |share| share.first_sequence));
+        let (forward, backward) = (Phase::Forward(micro_batch), Phase::Backward(micro_batch));
+        let (layers, head) = (self.architecture.layers as usize, self.head_layer());
+        self.at(forward, 0);
+        let ids = self.ids();
+        let (norm, mut x) = self.embedding(ids);
+        let mut blocks = Vec::new();
+        for layer in 0..layers {
+            self.at(forward, layer.saturating_add(1));
+            let (attention, between) = self.attention(layer, x);
+            let (mlp, out) = self.mlp(layer, between);
+            blocks.push((attention, mlp));
+            x = out;
+        }
+        self.at(forward, head);
+        let [_, labels] = self.data;
+        let dims = if is_of_text(self.architecture) { vec![1] } else { vec![1, self.recipe.tokens] };
+        let labels =
+            self.op("labels.sample", Op::Sample { first_row: number }, &[labels], dims, Precision::Like(labels));
+        let (head_pass, seen) = self.head(x);
+        self.graph.observed.push(Observed { labels, logits: seen.0, probabilities: seen.1 });
+
+        self.at(backward, head);
+        let (mut dx, tied) = self.head_gradient(&head_pass, seen.1, labels);
+        for (layer, (attention, mlp)) in blocks.iter().enumerate().rev() {
+            self.at(backward, layer.saturating_add(1));
+            dx = self.mlp_gradient(layer, mlp, dx);
+            dx = self.attention_gradient(layer, attention, dx);
+        }
+        self.at(backward, 0);
+        self.embedding_gradient((ids, norm.as_ref()), dx, tied);
+    }
+
+    /// Puts what follows into the layer of the embedding (0), a block (from 1 on) or the head.
+    fn at(&mut self, phase: Phase, layer: usize) {
+        let layer = self.recipe.layer(self.architecture, layer);
+        self.place = match &self.share {
+            Some(share) => share.place(phase, layer),
+            None => Place { phase, layer },
+        };
+    }
+
+    const fn head_layer(&self) -> usize {
+        self.architecture.layers as usize + 1
+    }
+
+    /// Adds a sequence's gradient to those before it as soon as it is there: none is kept for itself.
+    fn gradient(&mut self, parameter: &str, gradient: NodeId) {
+        let total = match self.gradients.get(parameter) {
+            Some(total) => self.sum(&sum_site(parameter), *total, gradient, part_of_sum(parameter)),
+            None => gradient,
+        };
+        self.gradients.insert(parameter.to_owned(), total);
+    }
+}
+
+/// A sequence's gradient by a parameter: in the bits of the sum over all of them, so that sums are exact in any order.
+fn part_of_sum(parameter: &str) -> Precision {
+    Precision::At { site: sum_site(parameter), bits: MASTER_BITS, class: Class::Gradient }
+}
+
+fn sum_site(parameter: &str) -> String {
+    format!("{parameter}.grad.sum")
+}
+
+/// A parameter's gradient after clipping.
+fn clipped(parameter: &str) -> Precision {
+    Precision::At { site: clipped_site(parameter), bits: WIDE_BITS, class: Class::Gradient }
+}
+
+/// Its squares, and their mean.
+fn clipped_squared(parameter: &str) -> Precision {
+    Precision::SquareAt { site: clipped_site(parameter), bits: WIDE_BITS, class: Class::Gradient }
+}
+
+fn clipped_site(parameter: &str) -> String {
+    format!("{parameter}.grad.clipped")
+}
+
+const fn wide(class: Class) -> Precision {
+    Precision::Calibrated { bits: WIDE_BITS, class }
+}
+
+const fn narrow(class: Class) -> Precision {
+    Precision::Calibrated { bits: NARROW_BITS, class }
+}
+
+const fn master(class: Class) -> Precision {
+    Precision::Calibrated { bits: MASTER_BITS, class }
+}
