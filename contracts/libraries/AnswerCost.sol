@@ -22,7 +22,7 @@ library AnswerCost {
     /// @dev Gas of any transaction.
     uint256 private constant BASE = 21_000;
     /// @dev Gas of what is not metered: finding the function, and writing down and telling what is owed. A test holds
-    /// it against whole transactions (`tests/contracts/AnswerCost.t.sol`).
+    /// it against whole transactions (`tests/contracts/libraries/AnswerCost.t.sol`).
     uint256 private constant REST = 6400;
     /// @dev Most gas of an answer without what is asked for, and of each byte of that.
     uint256 private constant MOST = 130_000;

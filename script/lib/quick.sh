@@ -38,6 +38,7 @@ quick() {
     if grep -q '\.rs$\|Cargo\.\(toml\|lock\)$' <<<"$changed"; then
         packages=$(changed_packages "$changed" | grep -v '^tensorlink-e2e$' | paste -sd' ' -) || true
         check "cargo fmt" cargo fmt --all --check
+        check "crates and files in their order" python3 script/lib/architecture.py
         build_tests
         [[ -z $packages ]] || check "cargo test, of $packages" \
             tests_and_documents TENSORLINK_TEST_ONLY="$packages" TENSORLINK_TEST_TIMES=1
@@ -46,7 +47,7 @@ quick() {
         suites=$(changed_suites "$changed")
         check "forge fmt" forge fmt --check
         check "forge lint" forge lint --deny warnings
-        [[ -z $suites ]] || check "forge test, of $suites" forge test --match-path "tests/contracts/{$suites}*.t.sol"
+        [[ -z $suites ]] || check "forge test, of $suites" forge test --match-path "tests/contracts/{core,libraries,operators}/{$suites}*.t.sol"
     fi
     if grep -q '\.sh$\|^script/' <<<"$changed"; then
         shell_checks
