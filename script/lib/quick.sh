@@ -53,5 +53,5 @@ quick() {
         shell_checks
     fi
     # Code names commands too, in what it says.
-    check "links and commands" script/docs --links
+    check "links and names" script/docs --links
 }

@@ -2,7 +2,7 @@
 
 The gateway has two more models, which continue texts: see test_generation.py.
 
-Started by agents/cli/tests/gateway/openai.rs, which says in the environment where the gateway is.
+Started by agents/cli/tests/it/gateway/openai.rs, which says in the environment where the gateway is.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Hugging Face's transformers on folders that are written here: they load, and give the logits that our float reference gives.
 
-Started by agents/cli/tests/transformers.rs, which says in the environment where the folders are: each has a `due.json` with a text, its
+Started by agents/cli/tests/it/transformers.rs, which says in the environment where the folders are: each has a `due.json` with a text, its
 tokens and their logits.
 """
 

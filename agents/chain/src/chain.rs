@@ -20,9 +20,11 @@ use tensorlink_types::{Address, B256, ClaimId, JobId, Lane, U256};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::feed::{Reader, head_of};
+use crate::block::head_of;
+use crate::failure::Failure;
+use crate::feed::Reader;
 use crate::limits::{Limits, Spending};
-use crate::rpc::{Failure, Rpc};
+use crate::rpc::Rpc;
 use crate::sender::{Pace, Sender};
 use crate::views::Views;
 use crate::{allowance, calls, deployment, event, evm, once, rpc};

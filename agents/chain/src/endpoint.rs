@@ -13,8 +13,8 @@ use alloy::transports::TransportError;
 use tokio::time::{Instant, timeout};
 
 use self::connection::Connection;
+use crate::failure::Failure;
 use crate::pieces::Pieces;
-use crate::rpc::Failure;
 
 /// Longest wait for one answer.
 const ANSWER: Duration = Duration::from_secs(15);

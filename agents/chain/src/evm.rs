@@ -20,8 +20,9 @@ use tensorlink_types::Address;
 use tokio::runtime::Handle;
 
 use crate::calls::Action;
+use crate::failure::Failure;
 use crate::revert::Revert;
-use crate::rpc::{Failure, Rpc};
+use crate::rpc::Rpc;
 
 /// Gas a simulated call may use: what a block of any chain we know can hold.
 pub(crate) const GAS_LIMIT: u64 = 60_000_000;

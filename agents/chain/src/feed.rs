@@ -10,10 +10,9 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use alloy::consensus::BlockHeader;
 use alloy::eips::BlockNumberOrTag;
 use alloy::providers::Provider;
-use alloy::rpc::types::{Filter, Header, Log};
+use alloy::rpc::types::{Filter, Log};
 use futures::{StreamExt, TryStreamExt, stream};
 use tensorlink_node::ports::chain::{Deployment, EventAt, Head, Mark, News};
 use tensorlink_types::B256;
@@ -21,9 +20,11 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
 
+use crate::block::{Block, block_of, head_of};
 use crate::event;
+use crate::failure::Failure;
 use crate::heads::{Heads, newest};
-use crate::rpc::{Failure, LOGS, Rpc};
+use crate::rpc::{LOGS, Rpc};
 
 /// Shortest and longest wait between attempts while the endpoint is down.
 const WAIT: (Duration, Duration) = (Duration::from_millis(300), Duration::from_secs(10));
@@ -42,28 +43,6 @@ pub(crate) struct Reader {
     pub(crate) confirmations: u64,
     /// Hash of block 0, by which a chain is told from another of the same id.
     pub(crate) genesis: B256,
-}
-
-/// A block, and the one that it follows.
-#[derive(Clone, Copy, Debug)]
-struct Block {
-    head: Head,
-    parent: B256,
-}
-
-async fn block_of(rpc: &Rpc, tag: BlockNumberOrTag) -> Result<Option<Block>, Failure> {
-    let block = rpc.ask("block", |provider| async move { provider.get_block_by_number(tag).hashes().await }).await?;
-    Ok(block.map(|block| Block { head: head_in(&block.header), parent: block.header.parent_hash() }))
-}
-
-/// What is kept of a block's header.
-pub(crate) fn head_in(header: &Header) -> Head {
-    Head { number: header.number(), hash: header.hash, timestamp: header.timestamp() }
-}
-
-/// Head of the block of this number or tag.
-pub(crate) async fn head_of(rpc: &Rpc, tag: BlockNumberOrTag) -> Result<Option<Head>, Failure> {
-    Ok(block_of(rpc, tag).await?.map(|block| block.head))
 }
 
 impl Reader {

@@ -13,9 +13,11 @@ use tensorlink_node::ports::chain::Head;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use crate::block::head_of;
 use crate::endpoint::Endpoint;
-use crate::feed::{head_in, head_of};
-use crate::rpc::{Failure, Rpc};
+use crate::failure::Failure;
+use crate::head::head_in;
+use crate::rpc::Rpc;
 
 /// Shortest and longest wait between looks at an endpoint that does not tell of new blocks.
 const LOOK: (Duration, Duration) = (Duration::from_millis(300), Duration::from_secs(3));

@@ -10,6 +10,8 @@
 //! | [`verifier`] | the compiled `StepVerifier` in our process |
 //! | `rpc` | the endpoints: retries, and which of them is asked |
 //! | `endpoint` | one endpoint: its connection, time limits, how it stands |
+//! | `failure` | why there is no answer |
+//! | `head`, `block` | what is kept of a block; blocks by number or tag |
 //! | [`calls`] | calls as transactions; proofs back from them |
 //! | [`event`] | logs as events |
 //! | `feed` | confirmed events in order, and what a reorganisation undoes of them |
@@ -48,6 +50,7 @@
 
 mod allowance;
 mod attempt;
+mod block;
 pub mod calls;
 pub mod chain;
 mod challenge;
@@ -56,7 +59,9 @@ pub mod deployment;
 mod endpoint;
 pub mod event;
 mod evm;
+mod failure;
 mod feed;
+mod head;
 mod heads;
 pub mod keystore;
 mod limits;

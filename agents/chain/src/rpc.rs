@@ -8,10 +8,8 @@ use std::time::Duration;
 
 use alloy::eips::BlockNumberOrTag;
 use alloy::providers::{Provider, RootProvider};
-use alloy::rpc::json_rpc::ErrorPayload;
 use alloy::transports::TransportError;
 use futures::future::join_all;
-use tensorlink_node::ports::ChainError;
 use tensorlink_node::ports::chain::Head;
 use tensorlink_types::B256;
 use tokio::sync::watch;
@@ -20,8 +18,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use crate::endpoint::Endpoint;
-use crate::feed::head_in;
-use crate::revert::Revert;
+use crate::failure::Failure;
+use crate::head::head_in;
 
 /// Times a request is made in all, of one endpoint.
 const ATTEMPTS: u32 = 4;
@@ -33,53 +31,6 @@ const FIRST_WAIT: Duration = Duration::from_millis(250);
 pub(crate) const LOGS: &str = "logs";
 /// An endpoint lags if another one is ahead by more blocks than this, and by as many seconds as the second says.
 const LAG: (u64, u64) = (2, 30);
-
-/// Why there is no answer.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    /// The node understood and refuses.
-    Refused(ErrorPayload),
-    /// No useful answer, again and again.
-    Unavailable(String),
-    /// It is another chain.
-    Foreign { expected: u64, actual: u64 },
-    /// We are shutting down.
-    Closed,
-}
-
-impl Failure {
-    /// The refusal as the revert that it is, if it is one.
-    pub(crate) fn revert(&self) -> Option<Revert> {
-        let Self::Refused(payload) = self else { return None };
-        if let Some(data) = payload.as_revert_data() {
-            return Some(Revert::decode(&data));
-        }
-        // Code 3 is "execution error"; some nodes leave its data out.
-        (payload.code == 3).then(|| Revert::decode(&[]))
-    }
-
-    /// In words, for a log.
-    fn reason(&self) -> String {
-        match self {
-            Self::Refused(payload) => format!("it refuses: {payload}"),
-            Self::Unavailable(reason) => reason.clone(),
-            Self::Foreign { expected, actual } => format!("it is chain {actual}, not {expected}"),
-            Self::Closed => "the node is shutting down".into(),
-        }
-    }
-}
-
-impl From<Failure> for ChainError {
-    fn from(failure: Failure) -> Self {
-        match (failure.revert(), failure) {
-            (Some(revert), _) => revert.into(),
-            (None, Failure::Refused(payload)) => Self::Unavailable(format!("it refuses: {payload}")),
-            (None, Failure::Unavailable(reason)) => Self::Unavailable(reason),
-            (None, Failure::Foreign { expected, actual }) => Self::WrongChain { expected, actual },
-            (None, Failure::Closed) => Self::Closed,
-        }
-    }
-}
 
 /// The endpoints of one chain, in the order in which they are preferred.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use tensorlink_node::ports::chain::Seed;
 use tensorlink_types::{Bytes, keccak256};
 
 use crate::chain::AlloyChain;
-use crate::rpc::Failure;
+use crate::failure::Failure;
 
 /// Blocks whose hashes a contract can know (EIP-2935), less some that may come before the seed is recorded.
 const KNOWN: u64 = 8_000;

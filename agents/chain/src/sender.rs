@@ -22,9 +22,10 @@ use tracing::{debug, warn};
 use crate::allowance;
 use crate::attempt::{Attempt, GivenUp, Nonces};
 use crate::calls::Action;
+use crate::failure::Failure;
 use crate::limits::Spending;
 use crate::revert::Revert;
-use crate::rpc::{Failure, Rpc};
+use crate::rpc::Rpc;
 use crate::views::Views;
 
 /// Transactions made for one call, where others took their nonces.

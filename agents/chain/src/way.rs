@@ -11,7 +11,7 @@ use tensorlink_types::U256;
 use tracing::{info, warn};
 
 use crate::attempt::Attempt;
-use crate::rpc::Failure;
+use crate::failure::Failure;
 use crate::sender::Sender;
 
 /// Nonces that are filled or raised at once: more than any reorganisation undoes of one account.

@@ -1,20 +1,26 @@
 //! Configuration: flags over environment over file over defaults.
 
+mod common;
+
 use std::env;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use tensorlink_chain::Limits;
+use tensorlink_model::Setting;
 
+pub use self::common::{Common, NetworkArgs};
 use crate::amount::parse_amount;
-use crate::args::Common;
 
 /// What was paid for gas, in the data folder.
 const GAS: &str = "gas.json";
 const GWEI: u128 = 1_000_000_000;
 /// Confirmations on a chain of anybody, which two minutes of Ethereum's blocks make.
 const CONFIRMATIONS: u64 = 12;
+/// Chain id of a local chain, whose network is this machine.
+pub(crate) const LOCAL: u64 = 31_337;
 const HOME: &str = "TENSORLINK_HOME";
 /// Of the file in the user's folder, and in that of the local network.
 pub(crate) const NAME: &str = "config.toml";
@@ -42,7 +48,7 @@ pub struct File {
     pub worker: WorkerFile,
     /// What models are served with.
     #[serde(default)]
-    pub serve: crate::commands::serve::ServeFile,
+    pub serve: ServeFile,
     /// What validators are run with.
     #[serde(default)]
     pub validator: ValidatorFile,
@@ -95,6 +101,41 @@ pub struct ValidatorFile {
     pub rate: Option<f64>,
     /// As `--disk`, e.g. `10GiB`.
     pub disk: Option<String>,
+    /// As `--device`.
+    pub device: Option<String>,
+}
+
+/// `[serve]` of the configuration file.
+#[derive(Clone, Deserialize, Debug, Default)]
+#[serde(deny_unknown_fields)]
+pub struct ServeFile {
+    /// As `--http`.
+    pub http: Option<SocketAddr>,
+    /// As `--api-key-file`.
+    pub api_key_file: Option<PathBuf>,
+    /// As `--allow-origin`.
+    #[serde(default)]
+    pub allow_origin: Vec<String>,
+    /// As `--strict`.
+    #[serde(default)]
+    pub strict: bool,
+    /// As `--requests-per-minute`.
+    pub requests_per_minute: Option<u32>,
+    /// As `--queue`.
+    pub queue: Option<usize>,
+    /// As `--texts`.
+    pub texts: Option<usize>,
+    /// As `--max-body`, e.g. `4MiB`.
+    pub max_body: Option<String>,
+    /// As `--timeout`, seconds.
+    pub timeout: Option<u64>,
+    /// As `--calibration`.
+    pub calibration: Option<PathBuf>,
+    /// As `--setting`.
+    pub setting: Option<Setting>,
+    /// As `--accept-loss`.
+    #[serde(default)]
+    pub accept_loss: bool,
     /// As `--device`.
     pub device: Option<String>,
 }
@@ -194,7 +235,7 @@ impl Config {
     /// Blocks on top of an event before it is acted on, on a chain of that id: unless somebody said, 12, and 1 on a
     /// local chain, where nobody else makes blocks.
     pub fn confirmations(&self, chain_id: u64) -> u64 {
-        self.confirmations.unwrap_or(if chain_id == crate::peers::LOCAL { 1 } else { CONFIRMATIONS })
+        self.confirmations.unwrap_or(if chain_id == LOCAL { 1 } else { CONFIRMATIONS })
     }
 }
 

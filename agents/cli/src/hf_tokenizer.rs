@@ -3,9 +3,9 @@
 use tokenizers::step_decode_stream;
 
 use tensorlink_folder::{ChatTemplate, FolderError, ModelFolder, TextTokenizer, TokenizerError};
+use tensorlink_gateway::backend::{EmbedError, TokenizeError};
 use tensorlink_gateway::generation::language::{Language, Spell};
 use tensorlink_gateway::generation::{Conversation, Prompt};
-use tensorlink_gateway::local::{EmbedError, TokenizeError};
 
 /// Tokens of a prompt before a continuation, by which its first tokens are spelled: whether a word begins with a space
 /// may depend on them.

@@ -1,9 +1,6 @@
 //! What to say of a node that others cannot reach, or that reaches nobody.
 
-use crate::config::Config;
-
-/// Chain id of a local chain, whose network is this machine.
-pub(crate) const LOCAL: u64 = 31_337;
+use crate::config::{Config, LOCAL};
 
 /// What a node on a real chain should be told, if nobody will find it as it is.
 pub(crate) fn alone(config: &Config, chain_id: u64) -> Option<String> {

@@ -1,65 +1,23 @@
 //! What the gateway needs from whatever computes: the port between HTTP and models.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | here | the port; texts, what is made of them, ids of receipts |
+//! | `model` | what a model is, and which texts it can compute |
+//! | `error` | why texts were not computed |
+
+pub(crate) mod error;
+pub(crate) mod model;
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use thiserror::Error;
 
+pub use self::error::{BackendError, EmbedError, TokenizeError};
+pub use self::model::{Makes, Model};
 use super::generation::{Ask, Generation};
-
-/// A model that is served.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Model {
-    /// Its name in requests.
-    pub id: String,
-    /// When it was made, seconds since 1970.
-    pub created: u64,
-    /// Most tokens of a text.
-    pub context: u32,
-    /// Numbers that its tokens have: ids are below this.
-    pub vocabulary: u32,
-    /// What it is for.
-    pub makes: Makes,
-}
-
-/// What a model makes of a text.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Makes {
-    /// A vector.
-    Vectors {
-        /// Its elements.
-        dimensions: u32,
-    },
-    /// More text.
-    Text,
-    /// How well a text answers a query: one number for both.
-    Scores {
-        /// Whether clients are told the logistic of it, `1 / (1 + e^−x)`.
-        sigmoid: bool,
-    },
-    /// A number for each of some classes.
-    Classes {
-        /// Their names.
-        labels: Arc<[String]>,
-        /// Whether a text may be of several: clients are told the logistic of each number, not the softmax of all.
-        several: bool,
-    },
-}
-
-impl Makes {
-    /// Elements that are made of a text at once; none if it is continued.
-    pub fn elements(&self) -> Option<u32> {
-        match self {
-            Self::Vectors { dimensions } => Some(*dimensions),
-            Self::Scores { .. } => Some(1),
-            Self::Classes { labels, .. } => u32::try_from(labels.len()).ok(),
-            Self::Text => None,
-        }
-    }
-}
 
 /// `1 / (1 + e^−x)`.
 pub fn logistic(x: f64) -> f64 {
@@ -175,78 +133,6 @@ pub enum ReceiptError {
     #[error("no receipts of this id are kept")]
     Unknown,
     /// They cannot be read. The text is for the log, not for the client.
-    #[error("{0}")]
-    Failed(String),
-}
-
-/// Why texts were not computed. Texts are counted from 0, in the order of the request.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
-pub enum BackendError {
-    /// No such model: ask for one of [`Backend::models`].
-    #[error("the model {0:?} is not served here")]
-    UnknownModel(String),
-    /// A model that makes something else of texts: ask for one that makes this.
-    #[error("the model {0:?} makes something else of texts")]
-    OtherKind(String),
-    /// A text that leaves no room for what is to follow: shorten it, or ask for less.
-    #[error("input {index} has {tokens} tokens and {wanted} are to follow, this model takes at most {context}")]
-    NoRoom {
-        /// Which text.
-        index: usize,
-        /// Its tokens.
-        tokens: usize,
-        /// Tokens to follow.
-        wanted: u32,
-        /// Most tokens of a text.
-        context: u32,
-    },
-    /// A text without tokens: leave it out.
-    #[error("input {index} has no tokens")]
-    Empty {
-        /// Which text.
-        index: usize,
-    },
-    /// A text beyond the context: shorten it.
-    #[error("input {index} has {tokens} tokens, this model takes at most {context}")]
-    TooLong {
-        /// Which text.
-        index: usize,
-        /// Its tokens.
-        tokens: usize,
-        /// Most tokens of a text.
-        context: u32,
-    },
-    /// A text that the model's tokenizer does not take: change it as the reason says.
-    #[error("input {index}: {reason}")]
-    Refused {
-        /// Which text.
-        index: usize,
-        /// Why, for its sender.
-        reason: String,
-    },
-    /// A name of no prompt of the model: choose one of those that the words name.
-    #[error("{0}")]
-    Prompt(String),
-    /// A token id that the model does not know: use the model's own tokenizer.
-    #[error("input {index} holds token {token}, this model knows tokens below {vocabulary}")]
-    UnknownToken {
-        /// Which text.
-        index: usize,
-        /// The token.
-        token: u32,
-        /// Tokens the model knows.
-        vocabulary: u32,
-    },
-    /// Too much is waiting: come back later.
-    #[error("too many requests are waiting")]
-    Busy {
-        /// When to try again.
-        retry_after: Duration,
-    },
-    /// The model no longer answers, as at the end of the process: try elsewhere.
-    #[error("the model has stopped")]
-    Stopped,
-    /// The model failed over this very input: tell the operator. The text is for the log, not for the client.
     #[error("{0}")]
     Failed(String),
 }

@@ -4,8 +4,8 @@
 use tensorlink_model::{Architecture, Output, Plan, StageRunner, tokens};
 use tensorlink_program::Engine;
 
-use super::backend::Before;
-use super::local::{EmbedError, Embedder, Tokenize, TokenizeError};
+use super::backend::{Before, EmbedError, TokenizeError};
+use super::local::{Embedder, Tokenize};
 
 /// A model whose stages, in order, cover all of its layers.
 pub struct Exact<E: Engine> {

@@ -51,8 +51,8 @@
 //! ```
 //! use std::sync::Arc;
 //! use std::time::Instant;
-//! use tensorlink_gateway::backend::{Backend, Before, Makes, Model};
-//! use tensorlink_gateway::local::{EmbedError, Embedder, Local, TokenizeError};
+//! use tensorlink_gateway::backend::{Backend, Before, EmbedError, Makes, Model, TokenizeError};
+//! use tensorlink_gateway::local::{Embedder, Local};
 //! use tensorlink_gateway::{Access, Gateway, Limits};
 //!
 //! /// Makes the vector of a text of its first letter.

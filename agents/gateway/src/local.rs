@@ -9,7 +9,11 @@ use thiserror::Error;
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::sync::oneshot;
 
-use super::backend::{Backend, BackendError, Before, Embedded, Embedding, Generated, Input, Model, Texts};
+use super::backend::error::failed;
+use super::backend::model::known;
+use super::backend::{
+    Backend, BackendError, Before, EmbedError, Embedded, Embedding, Generated, Input, Model, Texts, TokenizeError,
+};
 use super::generation::Ask;
 use super::generation::batch::{Batch, Capacity};
 use super::generation::decoder::Decoder;
@@ -17,26 +21,6 @@ use super::generation::language::Language;
 
 /// When a client whom a full queue refused should come back.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
-
-/// Why a model could not compute a text. For the log.
-pub type EmbedError = Box<dyn std::error::Error + Send + Sync>;
-
-/// Why a text has no tokens that the model could compute.
-#[derive(Debug, Error)]
-pub enum TokenizeError {
-    /// More tokens than the model takes.
-    #[error("the text has {0} tokens")]
-    TooLong(usize),
-    /// A name of no prompt of the model; the words are for its sender.
-    #[error("{0}")]
-    Prompt(String),
-    /// No text for this model; the words are for its sender and say what to do.
-    #[error("{0}")]
-    Refused(String),
-    /// The tokenizer's own fault.
-    #[error(transparent)]
-    Failed(#[from] EmbedError),
-}
 
 /// A model, one text at a time. Called from one thread only, and may block it.
 pub trait Embedder {
@@ -258,31 +242,6 @@ pub(super) fn ids(
     known(model, index, ids)
 }
 
-/// Token ids of text `index`, if they are a text that the model can compute.
-pub(super) fn known(
-    model: &Model,
-    index: usize,
-    ids: Result<Vec<u32>, TokenizeError>,
-) -> Result<Vec<u32>, BackendError> {
-    let (context, vocabulary) = (model.context, model.vocabulary);
-    let ids = ids.map_err(|error| match error {
-        TokenizeError::TooLong(tokens) => BackendError::TooLong { index, tokens, context },
-        TokenizeError::Prompt(reason) => BackendError::Prompt(reason),
-        TokenizeError::Refused(reason) => BackendError::Refused { index, reason },
-        TokenizeError::Failed(error) => failed("tokenizer", &*error),
-    })?;
-    if ids.is_empty() {
-        return Err(BackendError::Empty { index });
-    }
-    if u32::try_from(ids.len()).map_or(true, |tokens| tokens > context) {
-        return Err(BackendError::TooLong { index, tokens: ids.len(), context });
-    }
-    match ids.iter().find(|id| **id >= vocabulary) {
-        Some(token) => Err(BackendError::UnknownToken { index, token: *token, vocabulary }),
-        None => Ok(ids),
-    }
-}
-
 fn embed<E: Embedder>(model: &Model, embedder: &E, ids: &[u32]) -> Result<Embedding, BackendError> {
     let vector = embedder.embed(ids).map_err(|error| failed("model", &*error))?;
     checked(model, Embedding { vector, tokens: u32::try_from(ids.len()).unwrap_or(u32::MAX) })
@@ -300,11 +259,4 @@ pub(super) fn checked(model: &Model, embedding: Embedding) -> Result<Embedding, 
         )));
     }
     Ok(embedding)
-}
-
-/// The whole chain of an error, on one line.
-pub(super) fn failed(what: &str, error: &(dyn std::error::Error + 'static)) -> BackendError {
-    let causes: Vec<String> =
-        std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect();
-    BackendError::Failed(format!("{what}: {}", causes.join(": ")))
 }

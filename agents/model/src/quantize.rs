@@ -18,9 +18,9 @@ use thiserror::Error;
 use super::architecture::{
     Activation, Architecture, Curve, Dense, Norm, Output, Placement, Pooling, Positions, Rotary,
 };
-use super::emit::{STREAM_BITS, part_name, parts};
+use super::emit::{SHARE_CELL, SHARE_FIRST, SHARE_LOG, STREAM_BITS, part_name, parts};
 use super::parameters::{Matrix, Weights, WeightsError};
-use super::plan::PlanError;
+use super::plan::error::PlanError;
 use super::quantized::Quantized;
 use super::rounding::Rounding;
 use super::setting::Setting;
@@ -32,12 +32,8 @@ const EMBEDDING_BITS: u8 = 16;
 const SCALE_BITS: u8 = 18;
 /// Bits of gains, biases and positions.
 const VECTOR_BITS: u8 = 16;
-/// Bits of a Lookup's table and `log2` of its cells.
+/// Bits of a Lookup's table.
 const TABLE_BITS: u8 = 26;
-const TABLE_LOG: u32 = 12;
-/// The table of the share of a gate that passes: from −16 to 16 in cells of `2^−7`. Beyond, none or all of it does.
-pub(super) const SHARE_FIRST: i64 = -(1 << (TABLE_LOG - 1));
-pub(super) const SHARE_CELL: i16 = 7;
 /// Exponent of the rotary table: amplitudes below 2.
 const ROTARY_EXPONENT: i16 = 14;
 /// Exponent of the unit gain that ends an embedding.
@@ -403,7 +399,7 @@ impl Made<'_> {
             Curve::Gate(Activation::Gelu) => tables::Function::GeluCdf,
             Curve::Gate(Activation::GeluTanh) => tables::Function::GeluTanhCdf,
         };
-        let grid = tables::Grid { first: SHARE_FIRST, cell: SHARE_CELL.saturating_neg(), log: TABLE_LOG };
+        let grid = tables::Grid { first: SHARE_FIRST, cell: SHARE_CELL.saturating_neg(), log: SHARE_LOG };
         // Values of at most 1.
         let reach = i16::from(TABLE_BITS).saturating_sub(2);
         let source = |source| QuantizeError::Table { name: name.to_owned(), source };

@@ -2,11 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use async_trait::async_trait;
 use tokio::sync::Notify;
-
-use crate::footprint::Footprint;
-use crate::shard::ShardError;
 
 /// Memory lent, bytes.
 #[derive(Debug)]
@@ -21,25 +17,6 @@ pub struct Budget {
 pub struct Hold {
     budget: Arc<Budget>,
     bytes: u64,
-}
-
-/// Who decides whether there is memory for a shard, before anything large of it is fetched.
-#[async_trait]
-pub trait Room: Send + Sync {
-    /// Takes what a shard needs; it is the shard's, unless it is held for the shard otherwise.
-    ///
-    /// # Errors
-    /// [`ShardError::Memory`] if there is not as much.
-    async fn take(&self, needs: Footprint) -> Result<Option<Hold>, ShardError>;
-}
-
-/// So many bytes for one shard, and nothing beside it.
-#[async_trait]
-impl Room for u64 {
-    async fn take(&self, needs: Footprint) -> Result<Option<Hold>, ShardError> {
-        let needed = needs.alone();
-        if needed <= *self { Ok(None) } else { Err(ShardError::Memory { needed, left: *self, limit: *self }) }
-    }
 }
 
 impl Budget {

@@ -14,11 +14,11 @@ use tensorlink_types::{B256, TensorType, TypeError};
 
 use crate::blocking;
 use crate::bounds::Bounds;
-use crate::budget::{Hold, Room};
+use crate::budget::Hold;
 use crate::footprint::Footprint;
 use crate::memory::give_back;
 use crate::ports::{Chain, Store};
-use crate::shard::{Shard, ShardError, ShardSource, expect_root};
+use crate::shard::{Room, Shard, ShardError, ShardSource, expect_root};
 use crate::wire::decode_plan;
 use crate::wire::manifest::{MAX_MANIFEST, MAX_PLAN, Manifest, ManifestError, parse_cid};
 

@@ -1,5 +1,7 @@
 //! What it takes to run a stage, fetched by CID and checked against what the chain registered.
 
+mod room;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -14,8 +16,9 @@ use tensorlink_types::program::ConstantSlot;
 use tensorlink_types::{Address, B256, JobId, Program};
 use thiserror::Error;
 
+pub use self::room::Room;
 use crate::bounds::Bounds;
-use crate::budget::{Hold, Room};
+use crate::budget::Hold;
 use crate::files::{FileError, file_len, split};
 use crate::footprint::Footprint;
 use crate::ports::{Chain, ChainError, Store, StoreError};

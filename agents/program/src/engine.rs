@@ -1,12 +1,14 @@
 //! What executes operators.
 
+pub mod one_by_one;
+
 pub use tensorlink_num::StepContext;
 use tensorlink_num::{Tensor, TensorError};
 use tensorlink_types::Operator;
 use thiserror::Error;
 
-use crate::fused::attention::{self, FusedAttention};
-use crate::fused::chain::{self, Chain};
+use crate::fused::attention::FusedAttention;
+use crate::fused::chain::Chain;
 
 /// Why an engine could not execute an operator. An accepted program on well-typed tensors fails only with
 /// [`EngineError::Device`].
@@ -66,7 +68,7 @@ pub trait Engine {
         operands: [&Self::Tensor; 4],
         context: &StepContext,
     ) -> Result<Self::Tensor, EngineError> {
-        attention::one_by_one(self, attention, operands, context)
+        one_by_one::attend(self, attention, operands, context)
     }
 
     /// Computes a chain of operators from what it takes from outside, and gives the outputs that are kept, in order:
@@ -80,7 +82,7 @@ pub trait Engine {
         operands: &[&Self::Tensor],
         context: &StepContext,
     ) -> Result<Vec<Self::Tensor>, EngineError> {
-        chain::one_by_one(self, chain, operands, context)
+        one_by_one::chain(self, chain, operands, context)
     }
 }
 

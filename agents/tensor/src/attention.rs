@@ -16,7 +16,8 @@ use crate::host::vnni::matrix::{Batch, View};
 use crate::instruction::Instruction;
 use crate::kernels::Own;
 use crate::matmul::{ProductDispatch, malformed};
-use crate::tensor::{Slice, SliceMut, TorchTensor, each_width};
+use crate::slice::{Slice, SliceMut, each_width};
+use crate::tensor::TorchTensor;
 
 /// Most rows whose scores are computed at a time: of 4,096 keys they fill half of a second-level cache of 2 MiB.
 const ROWS: usize = 128;

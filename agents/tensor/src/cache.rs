@@ -13,7 +13,7 @@ use tensorlink_types::{TensorType, TypeError};
 
 use crate::TorchEngine;
 use crate::host::transposed;
-use crate::shared::Shared;
+use crate::tensor::shared::Shared;
 use crate::tensor::{TorchTensor, device as failed};
 
 /// Rows of the first memory: rows of keys and columns of values then begin at multiples of 64 bytes.

@@ -7,10 +7,11 @@
 //! | module | what lives there |
 //! |---|---|
 //! | `device` | [`Device`]: where it computes, how that is named, which one is taken |
-//! | `engine` | [`TorchEngine`]: checks and dispatch |
-//! | `kernels`, `self_test` | which implementation serves an operation, and how it earns that |
-//! | `tensor`, `buffer` | [`TorchTensor`]: an exact type and memory that libtorch can see; memory of results, used again |
-//! | `cache`, `shared` | keys and values of texts that go on; their memory |
+//! | `engine` | [`TorchEngine`]: checks and dispatch; how kernels earn that they are chosen |
+//! | `kernels` | which implementation serves an operation |
+//! | `tensor` | [`TorchTensor`]: an exact type and memory that libtorch can see; memory of caches |
+//! | `slice`, `buffer` | host memory of whatever width; memory of results, used again |
+//! | `cache` | keys and values of texts that go on |
 //! | `instruction` | an accepted operator, decoded |
 //! | `host` | operators on host memory, vectorised; matrix products by VNNI and AMX |
 //! | `torch` | operators in libtorch's operations, for GPUs and other processors |
@@ -61,9 +62,8 @@ mod instruction;
 mod kernels;
 mod matmul;
 mod memory;
-mod self_test;
-mod shared;
 mod simd;
+mod slice;
 #[cfg(target_arch = "x86_64")]
 mod sum;
 mod tensor;

@@ -181,7 +181,7 @@ mod own {
     use crate::host::vnni::Vnni;
     use crate::host::vnni::finish::{Finish, Rescaled, Scaled, Shifted};
     use crate::host::vnni::matrix::{Batch, View};
-    use crate::tensor::SliceMut;
+    use crate::slice::SliceMut;
 
     impl ProductDispatch {
         pub(super) fn by_own(

@@ -13,7 +13,8 @@ use crate::host::vnni::finish::{Added, Scaled};
 use crate::host::vnni::matrix::{Batch, View};
 use crate::instruction::Instruction;
 use crate::matmul::{Product, ProductDispatch, Scales, malformed};
-use crate::tensor::{SliceMut, TorchTensor};
+use crate::slice::SliceMut;
+use crate::tensor::TorchTensor;
 
 /// Columns of a part, a multiple of what tiles take.
 const COLUMNS: usize = 960;

@@ -7,21 +7,22 @@
 //! forward passes read what backward passes of earlier micro-batches made, passes come in rounds, one after another.
 //! The checker ([`mod@tensorlink_program::check`]) enforces this for programs from anywhere.
 
+pub mod error;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
-use tensorlink_num::{OpError, Tensor, philox};
+use tensorlink_num::{Tensor, philox};
 use tensorlink_types::program::ConstantSlot;
-use tensorlink_types::{JobKey, Operator, Program, Segment, Source, StateSlot, TensorRoot, TensorType, TypeError};
-use thiserror::Error;
+use tensorlink_types::{JobKey, Operator, Program, Segment, Source, StateSlot, TensorRoot, TensorType};
 
+pub use self::error::CompileError;
 use crate::exponents::Exponents;
 use crate::lower;
 use crate::model::Network;
-use crate::step::language::Untrainable;
 use crate::step::{DataTypes, Function, Node, NodeId, Op, Phase, StepGraph};
-use crate::tables::{self, TableError};
+use crate::tables;
 
 /// Training set in integers.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -73,85 +74,6 @@ pub struct StageInfo {
     pub logits: Vec<u32>,
     /// Operators whose output is the probability of each class (last stage).
     pub probabilities: Vec<u32>,
-}
-
-/// Why a network could not be compiled.
-#[derive(Clone, PartialEq, Debug, Error)]
-pub enum CompileError {
-    /// The stages do not cover the layers one after the other.
-    #[error("stages {stages:?} do not cut {layers} layers into consecutive, non-empty ranges")]
-    Stages {
-        /// The ranges given.
-        stages: Vec<Range<usize>>,
-        /// Linear layers of the network.
-        layers: usize,
-    },
-    /// The training set does not fit the network.
-    #[error("the training set's {what} is {actual}, the network needs {expected}")]
-    Data {
-        /// Features or labels.
-        what: &'static str,
-        /// Type of the tensor.
-        actual: TensorType,
-        /// What is needed.
-        expected: String,
-    },
-    /// The sequences cannot be shared.
-    #[error(transparent)]
-    Untrainable(#[from] Untrainable),
-    /// No exponent is known for a tensor; calibrate the same network.
-    #[error("no exponent for {site}: calibrate this very network first")]
-    Uncalibrated {
-        /// The site.
-        site: String,
-    },
-    /// A tensor would need more bits or another exponent than types have.
-    #[error("{node} has no type: {source}; use 8-bit operands or smaller batches")]
-    Type {
-        /// The node.
-        node: String,
-        /// Why.
-        source: TypeError,
-    },
-    /// A factor of the optimiser is too small or too large for the exponents of its operands.
-    #[error(
-        "{node}: its factor cannot be written as an integer to 0.1 %; change learning rate, momentum or batch size"
-    )]
-    Factor {
-        /// The node.
-        node: String,
-    },
-    /// An operator breaks a rule of the arithmetic.
-    #[error("{node}: {source}")]
-    Rule {
-        /// The node.
-        node: String,
-        /// The rule.
-        source: Box<OpError>,
-    },
-    /// A table could not be formed.
-    #[error("{node}: {source}")]
-    Table {
-        /// The node.
-        node: String,
-        /// Why.
-        source: TableError,
-    },
-    /// A constant does not fit its type.
-    #[error("the constant {name}: {source}")]
-    Constant {
-        /// Its name.
-        name: String,
-        /// Why.
-        source: tensorlink_num::TensorError,
-    },
-    /// A leaf was treated as an operator, or a node used before it was placed; a defect of the compiler, reported
-    /// rather than assumed away.
-    #[error("{node} is not computed by an operator of this stage")]
-    Leaf {
-        /// The node.
-        node: String,
-    },
 }
 
 /// Compiles a network into one program for each range of linear layers. `commit` computes a constant's commitment.

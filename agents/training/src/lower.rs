@@ -7,7 +7,7 @@ use tensorlink_program::scale::epsilon;
 use tensorlink_types::operator::Operand;
 use tensorlink_types::{Opcode, Operator, Source, TensorType};
 
-use crate::compile::CompileError;
+use crate::compile::error::CompileError;
 use crate::exponents::Exponents;
 use crate::step::{Class, DataTypes, Node, NodeId, Op, Precision, StepGraph};
 use crate::tables::LookupTable;

@@ -3,231 +3,28 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cid::Cid;
 use tensorlink_node::blocking;
-use tensorlink_node::budget::{Budget, Room};
 use tensorlink_node::custody::holders;
-use tensorlink_node::files::{self, FileError};
+use tensorlink_node::files;
 use tensorlink_node::interval::{Outcome, Span, inputs_len, received_roots};
-use tensorlink_node::journal::JournalError;
-use tensorlink_node::pipeline::PipelineError;
 use tensorlink_node::ports::chain::JobView;
-use tensorlink_node::ports::{Call, ChainError, NetError, Owner, Protocol, StoreError};
-use tensorlink_node::replay::{Replay, ReplayError};
-use tensorlink_node::retry::{Failure, Policy, retry};
-use tensorlink_node::shard::{Shard, ShardError, ShardSource};
+use tensorlink_node::ports::{ChainError, Owner};
+use tensorlink_node::replay::Replay;
+use tensorlink_node::retry::{Failure, retry};
+use tensorlink_node::shard::{Room, Shard, ShardError, ShardSource};
 use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
-use tensorlink_node::wire::{Malformed, decode, encode};
-use tensorlink_node::{Games, Ports};
-use tensorlink_program::engine::{Engine, EngineError};
-use tensorlink_proof::audit::Undecided;
-use tensorlink_proof::challenge::Stuck;
-use tensorlink_proof::commit::program::ProgramTooLarge;
-use tensorlink_proof::commit::sign::SignatureError;
-use tensorlink_proof::commit::{Boundary, LogError, io_root, is_receipt};
-use tensorlink_proof::fraud::FraudError;
-use tensorlink_proof::merkle::OpeningError;
-use tensorlink_types::abi::{AuditedClaim, Claim, JobKind};
-use tensorlink_types::{Address, B256, ClaimId, Lane};
-use thiserror::Error;
-use tokio::sync::Semaphore;
+use tensorlink_program::engine::Engine;
+use tensorlink_proof::commit::{io_root, is_receipt};
+use tensorlink_types::abi::JobKind;
+use tensorlink_types::{Address, Lane};
 
-use crate::answers::Answers;
-use crate::claims::Claims;
+use crate::auditor::{Auditor, PATIENCE};
 use crate::dispute::Dispute;
-use crate::hunts::Hunts;
-use crate::receipt::LastStage;
-
-/// Attempts to get an answer or a file from a worker; it may be restarting.
-pub(crate) const PATIENCE: Policy =
-    Policy { attempts: 5, first: Duration::from_millis(500), longest: Duration::from_secs(4) };
+use crate::finding::{AuditError, Failed, Finding, Gap, fatal};
+use crate::target::{Standing, Target};
 
 /// Wait between two looks at the chain's time: the shortest and the longest.
 const LOOK: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
-
-/// Audits that hold a shard at once on a node of its own: one executes while another waits for its worker's answers.
-pub const TURNS: usize = 2;
-
-/// Challenges that are played at once on a node of its own. They mostly wait.
-pub const PLAYS: usize = 64;
-
-/// A claim.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Target {
-    /// Its id.
-    pub id: ClaimId,
-    /// The claim.
-    pub claim: Claim,
-    /// How it binds its worker.
-    pub standing: Standing,
-    /// CID of the job's manifest.
-    pub manifest: Cid,
-    /// Of a receipt: where it stands on chain.
-    pub listed: Option<Listed>,
-}
-
-/// A receipt's place in the list of a redeemed epoch.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Listed {
-    /// The epoch.
-    pub epoch: u32,
-    /// When it was redeemed, seconds.
-    pub redeemed_at: u64,
-    /// Root of its list.
-    pub receipts: B256,
-    /// The receipt's index in it.
-    pub index: u32,
-    /// And its path there.
-    pub siblings: Vec<B256>,
-}
-
-impl Target {
-    /// As the chain draws for it: the claim since when it is fixed. None of a receipt that no redeemed epoch lists.
-    pub fn audited(&self) -> Option<AuditedClaim> {
-        let claim = self.claim.clone();
-        match (self.standing, self.listed.clone()) {
-            (Standing::Committed { at }, _) => Some(AuditedClaim { claim, fixedAt: at, ..AuditedClaim::default() }),
-            (Standing::Receipt, Some(listed)) => {
-                let Listed { epoch, redeemed_at, receipts, index, siblings } = listed;
-                Some(AuditedClaim { claim, fixedAt: redeemed_at, epoch, receipts, index, siblings })
-            }
-            (Standing::Receipt, None) => None,
-        }
-    }
-
-    /// Since when it is fixed.
-    pub fn fixed_at(&self) -> Option<u64> {
-        match self.standing {
-            Standing::Committed { at } => Some(at),
-            Standing::Receipt => self.listed.as_ref().map(|listed| listed.redeemed_at),
-        }
-    }
-}
-
-/// How a claim binds its worker.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Standing {
-    /// It is on chain.
-    Committed {
-        /// Timestamp of its block.
-        at: u64,
-    },
-    /// It is a receipt of a serving job (rule C-12).
-    Receipt,
-}
-
-/// What an audit found.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Finding {
-    /// The claim is right.
-    Right,
-    /// The claim is wrong, and this call convicts its worker.
-    Wrong {
-        /// The proof.
-        call: Box<Call>,
-        /// Where it went wrong, for people.
-        fault: String,
-    },
-    /// The claim is wrong; what convicts its worker is told once nobody can answer for the claim any more, at this
-    /// time, seconds. [`Auditor::prove`] it then.
-    Withheld {
-        /// Timestamp of a block.
-        until: u64,
-    },
-    /// The claim is wrong, or cannot be checked, but the worker's answers do not convict it.
-    Unproven(String),
-}
-
-/// Why a claim could not be audited. Nothing is known about it.
-#[derive(Debug, Error)]
-#[allow(missing_docs, reason = "the message of each variant says it")]
-pub enum AuditError {
-    #[error(transparent)]
-    Chain(#[from] ChainError),
-    #[error(transparent)]
-    Shard(#[from] ShardError),
-    #[error(transparent)]
-    Replay(#[from] ReplayError),
-    #[error(transparent)]
-    Pipeline(#[from] PipelineError),
-    #[error(transparent)]
-    Engine(#[from] EngineError),
-    #[error(transparent)]
-    Fraud(#[from] FraudError),
-    #[error(transparent)]
-    Program(#[from] ProgramTooLarge),
-    #[error("the job is unknown to the endpoint")]
-    NoJob,
-    #[error("two executions of the same interval differ: this node's device computes wrongly, take it out of service")]
-    Unsteady,
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    #[error(transparent)]
-    Sign(#[from] SignatureError),
-    #[error("the auditor is closed")]
-    Closed,
-}
-
-/// What keeps a worker's answers from deciding.
-#[derive(Debug, Error)]
-pub(crate) enum Gap {
-    #[error("no answer: {0}")]
-    Net(#[from] NetError),
-    #[error("a file cannot be had: {0}")]
-    Store(#[from] StoreError),
-    #[error("the worker declines: {0}")]
-    Declined(String),
-    #[error("the worker answers another question")]
-    OffTopic,
-    #[error(transparent)]
-    Malformed(#[from] Malformed),
-    #[error("the recorded {0} is not what was claimed")]
-    Record(&'static str),
-    #[error("the recorded state: {0}")]
-    File(#[from] FileError),
-    #[error("the sent logs: {0}")]
-    Log(#[from] LogError),
-    #[error("the claimed output: {0}")]
-    Output(#[from] OpeningError),
-    #[error("of an output of {length} bytes it shows {given}, too slowly or in crumbs")]
-    Slow { given: u64, length: u64 },
-    #[error("what it shows is not what it signed: {0}")]
-    Shown(FraudError),
-    #[error("it signs {0} statements about {1} steps")]
-    Statements(usize, u32),
-    #[error("{0}")]
-    Undecided(#[from] Undecided),
-    #[error("its cid: {0}")]
-    Cid(#[from] cid::Error),
-    #[error("the claim of a serving job names a state: it is no receipt")]
-    NoReceipt,
-    #[error("the neighbour at stage {0} has no claim that tells what it sent, or a wrong one: audit that first")]
-    Neighbour(u16),
-    #[error("{0}")]
-    Stuck(#[from] Stuck),
-    #[error("the bounty would not make up for a lost bond: a challenge is not opened")]
-    Unworthy,
-    #[error("what it logged as received ({0:?}) is not signed by the worker that sends it")]
-    Unsigned(Boundary),
-    #[error(
-        "it was misled by its neighbour ({0:?}), which is convicted of it; the challenge stands against the one that was misled"
-    )]
-    Misled(Boundary),
-    #[error("it took part in no training: what it received cannot be worked out without it")]
-    Alone,
-}
-
-/// Either kind of failure inside an audit.
-pub(crate) enum Failed {
-    Gap(Gap),
-    Audit(AuditError),
-}
-
-impl<T: Into<Gap>> From<T> for Failed {
-    fn from(gap: T) -> Self {
-        Self::Gap(gap.into())
-    }
-}
 
 fn found(tried: Result<Finding, Failed>) -> Result<Finding, AuditError> {
     match tried {
@@ -237,41 +34,12 @@ fn found(tried: Result<Finding, Failed>) -> Result<Finding, AuditError> {
     }
 }
 
-pub(crate) fn fatal(error: impl Into<AuditError>) -> Failed {
-    Failed::Audit(error.into())
-}
-
 /// Whether a shard may be had a little later: a node that has just come up may not have met any holder yet.
 fn passing(error: ShardError) -> Failure<ShardError> {
     match error {
         ShardError::Chain(_) | ShardError::Store(_) => Failure::Transient(error),
         error => Failure::Permanent(error),
     }
-}
-
-/// Audits claims.
-pub struct Auditor<E> {
-    /// Its world.
-    pub ports: Ports,
-    /// Makes engines.
-    pub engine: Arc<dyn Fn() -> Result<E, EngineError> + Send + Sync>,
-    /// Memory that audits take together.
-    pub memory: Arc<Budget>,
-    /// Audits that may hold a shard at once. Waiting for a worker's first answer takes no permit, so that silent
-    /// workers hold up nobody.
-    pub turns: Semaphore,
-    /// The serving stage that was audited last.
-    pub stages: LastStage,
-    /// Our challenges.
-    pub games: Arc<Games>,
-    /// Challenges that this node plays at once, beside those that were open when it started.
-    pub plays: Semaphore,
-    /// Claims that are looked into.
-    pub hunts: Hunts,
-    /// Claims on record.
-    pub claims: Claims,
-    /// Our answers for claims that we are drawn for.
-    pub answers: Answers,
 }
 
 impl<E> Auditor<E>
@@ -445,31 +213,5 @@ where
             return Err(Gap::Record("input").into());
         }
         Ok(Replay { shard, lineage: job.lineage, span, state, inputs })
-    }
-
-    pub(crate) async fn ask(&self, worker: Address, question: &Request) -> Result<Response, Gap> {
-        let body = encode("request", question)?;
-        let result = retry(self.ports.clock.as_ref(), PATIENCE, || async {
-            self.ports.net.request(worker, Protocol::Rpc, body.clone()).await.map_err(|error| match error {
-                // A worker that let one long wait pass in silence is not given another.
-                error @ (NetError::Timeout { .. } | NetError::Refused(_) | NetError::Protocol { .. }) => {
-                    Failure::Permanent(error)
-                }
-                error => Failure::Transient(error),
-            })
-        });
-        match decode("response", &result.await?)? {
-            Response::Declined(reason) => Err(Gap::Declined(reason)),
-            response => Ok(response),
-        }
-    }
-
-    pub(crate) async fn blocking<T: Send + 'static>(
-        &self,
-        replay: Replay,
-        job: impl FnOnce(Replay, E) -> Result<T, ReplayError> + Send + 'static,
-    ) -> Result<T, Failed> {
-        let engine = self.engine.clone();
-        blocking(move || job(replay, engine().map_err(ReplayError::from)?)).await.map_err(fatal)
     }
 }

@@ -8,7 +8,9 @@ use tensorlink_proof::commit::{Boundary, SenderSignatures, edge_log, verify_sign
 use tensorlink_types::abi::{BoundaryLogs, EdgeLog, EquivocationProof};
 use tensorlink_types::{B256, Bytes, Lane};
 
-use crate::audit::{Auditor, Failed, Finding, Gap, Standing, Target, fatal};
+use crate::auditor::Auditor;
+use crate::finding::{Failed, Finding, Gap, fatal};
+use crate::target::{Standing, Target};
 
 /// What a worker signed to a neighbour as sent.
 pub(crate) struct Attestation<'a> {

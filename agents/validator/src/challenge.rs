@@ -16,9 +16,11 @@ use tensorlink_proof::sortition::answer_of;
 use tensorlink_types::abi::AuditAnswer;
 use tensorlink_types::{Address, B256, Bytes, Lane, U256};
 
-use crate::audit::{AuditError, Auditor, Failed, Finding, Gap, Standing, Target, fatal};
+use crate::auditor::Auditor;
 use crate::boundary::Attestation;
-use crate::role::convict;
+use crate::conviction::convict;
+use crate::finding::{AuditError, Failed, Finding, Gap, fatal};
+use crate::target::{Standing, Target};
 
 /// Longest wait between two looks at a challenge.
 const PERIOD: Duration = Duration::from_secs(2);

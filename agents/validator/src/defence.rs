@@ -8,8 +8,10 @@ use tensorlink_proof::sortition::answer_of;
 use tensorlink_types::abi::{ContradictionProof, StepStatement};
 use tensorlink_types::{Address, Bytes};
 
-use crate::audit::{AuditError, Auditor, Failed, Gap, Standing, Target, fatal};
+use crate::auditor::Auditor;
 use crate::challenge::ChallengeEnd;
+use crate::finding::{AuditError, Failed, Gap, fatal};
+use crate::target::{Standing, Target};
 
 impl<E> Auditor<E>
 where

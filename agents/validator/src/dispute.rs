@@ -15,7 +15,9 @@ use tensorlink_proof::fraud::{Case, FraudError, Prover, Signed, StepAnswer, Work
 use tensorlink_proof::merkle::TensorTree;
 use tensorlink_types::{Address, TensorRoot, TensorType};
 
-use crate::audit::{AuditError, Auditor, Failed, Finding, Gap, Standing, Target, fatal};
+use crate::auditor::Auditor;
+use crate::finding::{AuditError, Failed, Finding, Gap, fatal};
+use crate::target::{Standing, Target};
 
 /// Longest time that a worker may take to show an output, seconds. The largest that is served, of scores of 4,096
 /// tokens, has some hundred pieces.

@@ -12,7 +12,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::answers::Answers;
-use crate::audit::{Auditor, Target};
+use crate::auditor::Auditor;
+use crate::target::Target;
 
 /// Claims that wait at once. A chain holds fewer in two periods; of receipts, which cost nothing each, a quarter of it.
 const WAITING: usize = 65_536;
@@ -172,7 +173,7 @@ mod tests {
     use tensorlink_node::ports::chain::Parameters;
 
     use super::*;
-    use crate::audit::{Listed, Standing};
+    use crate::target::{Listed, Standing};
 
     fn target(at: u64) -> Target {
         let zero = B256::ZERO;

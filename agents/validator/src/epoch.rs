@@ -9,8 +9,10 @@ use tensorlink_proof::commit::{is_receipt, receipt_list};
 use tensorlink_types::{B256, ClaimId, Lane};
 use thiserror::Error;
 
-use crate::audit::{Auditor, Gap, Listed, Standing, Target};
+use crate::auditor::Auditor;
 use crate::draw::{Rate, drawn};
+use crate::finding::Gap;
+use crate::target::{Listed, Standing, Target};
 
 /// An epoch whose voucher was redeemed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -11,7 +11,9 @@ use tensorlink_node::wire::rpc::IntervalRecord;
 use tensorlink_program::engine::Engine;
 use tensorlink_types::{Address, ClaimId};
 
-use crate::audit::{Auditor, Gap, PATIENCE, Target};
+use crate::auditor::{Auditor, PATIENCE};
+use crate::finding::Gap;
+use crate::target::Target;
 
 /// The files of a record that has any.
 fn files(record: &IntervalRecord) -> impl Iterator<Item = Cid> {

@@ -3,7 +3,7 @@
 
 use tensorlink_node::ports::{ChainError, EventAt, Place};
 
-use crate::audit::Auditor;
+use crate::auditor::Auditor;
 
 impl<E> Auditor<E> {
     /// Takes in an event.

@@ -4,11 +4,13 @@
 //! |---|---|
 //! | [`draw`] | which claims to audit |
 //! | `draws`, [`answers`] | which claims the chain drew us for, and what we answer |
-//! | [`audit`], [`receipt`] | one audit: fetching what was recorded, and executing it again; texts of serving jobs |
+//! | `auditor` | what audits: what it has at hand, and how it asks, executes and sends |
+//! | `target`, `finding` | the claim that is looked into; what comes of it, or keeps anything from coming of it |
+//! | `audit`, [`receipt`] | one audit: fetching what was recorded, and executing it again; texts of serving jobs |
 //! | `evidence` | what our answers rest on, and how long it is kept |
 //! | `boundary`, [`claims`] | what crossed a claim's boundaries, and the neighbours' claims about it |
 //! | [`epoch`] | the receipts that a redeemed voucher names |
-//! | `dispute` | from a difference to a proof |
+//! | `dispute`, `conviction` | from a difference to a proof; the proof goes to the chain |
 //! | `following` | what an auditor knows from the chain's events |
 //! | `defence` | against a worker that accuses us of a wrong answer |
 //! | [`challenge`], `rebuild` | what is done about a worker that does not answer; what it must have computed |
@@ -37,16 +39,19 @@
 //! ```
 
 pub mod answers;
-pub mod audit;
+mod audit;
+mod auditor;
 mod boundary;
 pub mod challenge;
 pub mod claims;
+mod conviction;
 mod defence;
 pub(crate) mod dispute;
 pub mod draw;
 mod draws;
 pub mod epoch;
 mod evidence;
+mod finding;
 mod following;
 mod hunts;
 mod queue;
@@ -55,15 +60,19 @@ pub mod receipt;
 mod replicas;
 pub mod role;
 mod room;
+mod target;
 mod task;
 pub mod witness;
 
 pub use answers::Answers;
-pub use audit::{AuditError, Auditor, Finding, Listed, PLAYS, Standing, TURNS, Target};
+pub use auditor::{Auditor, PLAYS, TURNS};
 pub use challenge::ChallengeEnd;
 pub use claims::Claims;
+pub use conviction::convict;
 pub use draw::Rate;
+pub use finding::{AuditError, Finding};
 pub use hunts::Hunts;
 pub use receipt::LastStage;
-pub use role::{Validator, ValidatorError, convict};
+pub use role::{Validator, ValidatorError};
+pub use target::{Listed, Standing, Target};
 pub use witness::Witness;

@@ -8,7 +8,7 @@ use tensorlink_program::engine::Engine;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
 
-use crate::audit::Auditor;
+use crate::auditor::Auditor;
 use crate::draw::Rate;
 use crate::task::{Ended, Task};
 

@@ -15,8 +15,10 @@ use tensorlink_program::engine::Engine;
 use tensorlink_proof::commit::Boundary;
 use tensorlink_types::Lane;
 
-use crate::audit::{Auditor, Failed, Gap, Standing, Target, fatal};
+use crate::auditor::Auditor;
 use crate::claims::OnRecord;
+use crate::finding::{Failed, Gap, fatal};
+use crate::target::{Standing, Target};
 
 impl<E> Auditor<E>
 where

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use tensorlink_types::{JobId, Lane};
 
-use crate::audit::Target;
+use crate::target::Target;
 
 /// A stage and interval of a job.
 type Place = (JobId, u16, u32);
@@ -85,7 +85,7 @@ mod tests {
     use tensorlink_types::{B256, ClaimId};
 
     use super::*;
-    use crate::audit::Standing;
+    use crate::target::Standing;
 
     const JOB: JobId = JobId(7);
     const PLACE: Place = (JOB, 0, 3);

@@ -7,7 +7,7 @@ use cid::Cid;
 use serde::{Deserialize, Serialize};
 use tensorlink_node::Roster;
 use tensorlink_node::journal::JournalError;
-use tensorlink_node::ports::{Call, ChainError, Event, EventAt, NetError};
+use tensorlink_node::ports::{ChainError, Event, EventAt, NetError};
 use tensorlink_program::engine::Engine;
 use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_proof::fraud::Signed;
@@ -17,12 +17,13 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::audit::{Auditor, Standing, Target};
+use crate::auditor::Auditor;
 use crate::draw::{Rate, drawn};
 use crate::draws::Draws;
 use crate::epoch::Epoch;
 use crate::queue::Queue;
 use crate::replicas::Replicas;
+use crate::target::{Standing, Target};
 use crate::task::{Ended, Task};
 
 /// Claims that the chain drew us for and that the loop has not taken in yet.
@@ -235,18 +236,4 @@ where
         }
         Ok(tasks)
     }
-}
-
-/// Tries the proof locally, then sends it. Returns the gas used.
-///
-/// # Errors
-/// The contract's refusal, or the chain's failure.
-pub async fn convict<E: Engine + Send + 'static>(auditor: &Auditor<E>, call: Box<Call>) -> Result<u64, ChainError> {
-    let estimate = auditor.ports.chain.simulate(&call).await?;
-    tracing::info!(estimate, "the proof holds in a local execution of the contracts");
-    let gas = auditor.ports.chain.send((*call).clone()).await?.gas;
-    if let Call::Prove(proof) = *call {
-        auditor.penalise_copies(&proof).await;
-    }
-    Ok(gas)
 }

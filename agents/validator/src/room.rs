@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tensorlink_node::budget::{Hold, Room};
+use tensorlink_node::budget::Hold;
 use tensorlink_node::footprint::Footprint;
-use tensorlink_node::shard::ShardError;
+use tensorlink_node::shard::{Room, ShardError};
 use tensorlink_program::engine::Engine;
 
-use crate::audit::Auditor;
+use crate::auditor::Auditor;
 
 /// Longest wait for memory. Who waits may have what others wait for.
 const WAIT: Duration = Duration::from_secs(60);

@@ -10,11 +10,13 @@ use tensorlink_proof::fraud::Signed;
 use tensorlink_types::{ClaimId, JobId};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::audit::{AuditError, Auditor, Finding, Standing, Target};
+use crate::auditor::Auditor;
 use crate::challenge::ChallengeEnd;
+use crate::conviction::convict;
 use crate::draw::Rate;
 use crate::epoch::Epoch;
-use crate::role::convict;
+use crate::finding::{AuditError, Finding};
+use crate::target::{Standing, Target};
 
 /// Attempts at a claim whose audit fails on our side or stays without an answer.
 const ATTEMPTS: u32 = 6;

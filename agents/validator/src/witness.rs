@@ -11,10 +11,11 @@ use tensorlink_types::abi::Claim;
 use tensorlink_types::{Address, ClaimId, JobId, Lane};
 use tokio_util::sync::CancellationToken;
 
-use crate::audit::{Auditor, Standing, Target};
+use crate::auditor::Auditor;
 use crate::draw::Rate;
 use crate::queue::Queue;
 use crate::replicas::Replicas;
+use crate::target::{Standing, Target};
 use crate::task::Task;
 
 /// A worker that looks at its replicas.

@@ -14,9 +14,8 @@ use tensorlink_proof::commit::io_root;
 use tensorlink_types::abi::Claim;
 use tensorlink_types::{Address, B256};
 
-use crate::halt::Halt;
 use crate::lane::{Finished, LaneError, LaneTask};
-use crate::record::Interval;
+use crate::record::{Halt, Interval};
 
 impl<E: Engine> LaneTask<E> {
     /// The state before an interval, as it was claimed: from the disk, and what is damaged there from whoever else

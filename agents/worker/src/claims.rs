@@ -4,16 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tensorlink_node::Identity;
-use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::chain::{JobState, JobView, LaneView};
-use tensorlink_node::ports::{Call, Chain, ChainError, Event};
-use tensorlink_proof::commit::Contracts;
-use tensorlink_proof::commit::sign::SignatureError;
-use thiserror::Error;
-use tokio::sync::OnceCell;
+use tensorlink_node::ports::{Call, Chain, ChainError};
 use tokio_util::sync::CancellationToken;
 
+use crate::claimant::{Claimant, ClaimsError, Failure, Made, commit};
 use crate::record::{Interval, LaneLog};
 use crate::sealing::Sealer;
 
@@ -27,50 +22,6 @@ const HELD_BACK: Duration = Duration::from_secs(60);
 const BATCH: usize = 16;
 /// Claims committed before those that can be final are looked after: however many queue, nobody waits for its pay.
 const COMMITS: usize = 8;
-
-/// Why a lane's claims can go no further.
-#[derive(Debug, Error)]
-pub enum ClaimsError {
-    /// The lane was convicted.
-    #[error("the lane was convicted: its claims from interval {0} on are void and its stake in this job is gone")]
-    Convicted(u32),
-    /// The disk failed.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// The chain holds a claim of this lane that we did not make.
-    #[error(
-        "the chain holds a claim or a seal for interval {0} that this node did not compute: restore the data folder that made it, and use the key on one machine only"
-    )]
-    Foreign(u32),
-    /// The key cannot sign.
-    #[error(transparent)]
-    Sign(#[from] SignatureError),
-}
-
-/// Who makes claims, and where.
-#[derive(Clone)]
-pub struct Claimant {
-    /// The contracts.
-    pub chain: Arc<dyn Chain>,
-    /// The worker's key.
-    pub identity: Identity,
-    /// What claims' ids are bound to.
-    pub contracts: Contracts,
-    seal_window: OnceCell<u64>,
-}
-
-impl Claimant {
-    /// Of a worker with this key.
-    pub const fn new(chain: Arc<dyn Chain>, identity: Identity, contracts: Contracts) -> Self {
-        Self { chain, identity, contracts, seal_window: OnceCell::const_new() }
-    }
-
-    /// Seconds that replicas wait for each other; fixed at deployment.
-    pub(crate) async fn seal_window(&self) -> Result<u64, ChainError> {
-        let asked = async || Ok(self.chain.parameters().await?.seal_window);
-        self.seal_window.get_or_try_init(asked).await.copied()
-    }
-}
 
 /// Whether there is more to do.
 enum Outlook {
@@ -113,28 +64,6 @@ pub async fn run(by: Claimant, log: Arc<LaneLog>, stop: CancellationToken) -> Re
             () = stop.cancelled() => return Ok(()),
             Ok(()) = changes.changed() => {}
             () = tokio::time::sleep(wait) => {}
-        }
-    }
-}
-
-#[derive(Debug)]
-pub(crate) enum Failure {
-    Final(ClaimsError),
-    Chain(ChainError),
-    Disk(JournalError),
-}
-
-impl From<ChainError> for Failure {
-    fn from(error: ChainError) -> Self {
-        Self::Chain(error)
-    }
-}
-
-impl From<JournalError> for Failure {
-    fn from(error: JournalError) -> Self {
-        match error {
-            error @ JournalError::Io { .. } => Self::Disk(error),
-            error @ (JournalError::Format { .. } | JournalError::Newer { .. }) => Self::Final(error.into()),
         }
     }
 }
@@ -227,51 +156,6 @@ async fn commit_next(chain: &dyn Chain, log: &LaneLog) -> Result<bool, Failure> 
     let Some((claim, previous)) = log.get().next_to_commit() else { return Ok(false) };
     let call = Call::Commit { claim: claim.clone(), previous };
     Ok(matches!(commit(chain, log, call, &claim).await?, Made::Done))
-}
-
-/// What became of a call that makes a claim.
-pub(crate) enum Made {
-    /// The claim is on chain.
-    Done,
-    /// It may be there; confirmed events tell.
-    Unclear,
-    /// The contract refuses, with this error.
-    Refused(String),
-}
-
-/// Makes a claim by `call`, a commit or a reveal, unless it is made already.
-pub(crate) async fn commit(
-    chain: &dyn Chain,
-    log: &LaneLog,
-    call: Call,
-    claim: &tensorlink_types::abi::Claim,
-) -> Result<Made, Failure> {
-    let (lane, interval) = (log.get().lane, claim.interval);
-    // After a restart the claim may be on chain although its receipt was never seen. The replay of confirmed events
-    // tells when.
-    if chain.is_committed(lane, interval).await? {
-        return Ok(Made::Unclear);
-    }
-    let receipt = match chain.send(call).await {
-        Ok(receipt) => receipt,
-        // The job was closed just now, or the link is to a block that was undone: look again, and finalise meanwhile.
-        Err(ChainError::Reverted { name, arguments }) => {
-            log.tell_refused("claim", interval, &name, &arguments);
-            return Ok(Made::Refused(name));
-        }
-        Err(error) => return Err(error.into()),
-    };
-    let at = receipt.events.iter().find_map(|event| match event {
-        Event::ClaimCommitted { claim: committed, committed_at, .. } if committed == claim => Some(*committed_at),
-        _ => None,
-    });
-    tracing::info!(%lane, interval, gas = receipt.gas, "claim committed");
-    log.update(|record| {
-        if let Some(entry) = record.intervals.get_mut(&interval) {
-            entry.committed_at = at;
-        }
-    })?;
-    Ok(if at.is_some() { Made::Done } else { Made::Unclear })
 }
 
 async fn finalize(

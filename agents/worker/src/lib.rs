@@ -5,20 +5,20 @@
 //! | [`role`], `told` | what a worker is, and its loop; what it does about what the chain tells |
 //! | [`quote`], [`promises`] | whether to take a lane, and for how much; lanes held for what was offered |
 //! | `training` | what runs for a lane of a training job |
-//! | [`lane`] | the work on it: meet the neighbours, execute, write down |
-//! | [`halt`] | where a training leaves its bounds, go no further |
+//! | [`lane`] | the work on it: meet the neighbours, execute, write down; where it leaves its bounds, go no further |
 //! | [`schedule`], [`link`], [`boundary`], [`stream_router`] | order of micro-batches; stream to a neighbour; signed logs; incoming streams |
 //! | [`serving`] | lanes of serving jobs: texts, receipts, vouchers |
 //! | [`record`], `archive`, `prune`, `past` | what is on disk; the states there; what is forgotten, and when |
 //! | `lost` | what a data folder that is gone no longer tells |
 //! | `keeping` | for which lanes files are kept, and until when |
-//! | [`claims`], [`sealing`] | how claims get on chain; those of replicas |
+//! | [`claims`], [`claimant`], [`sealing`] | how claims get on chain; each of them; those of replicas |
 //! | `custody`, `demands` | states kept for each other; data that is demanded on chain |
 //! | [`awaited`], `withheld` | for whom a lane waits in vain; what is demanded of a neighbour that has claimed and does not send |
 //! | `payout` | stake and pay, out of jobs that end or never begin |
 //! | `answers`, `places`, [`audit_answers`] | answers to users and to auditors |
 //! | `challenges`, `auditors` | answers on chain; what is done about wrong auditors |
 //! | [`metrics`] | progress for people |
+//! | `error` | why a worker cannot run |
 //!
 //! The first of three stages runs ahead by two micro-batches, the last alternates:
 //!
@@ -38,11 +38,12 @@ mod auditors;
 pub mod awaited;
 pub mod boundary;
 pub(crate) mod challenges;
+pub mod claimant;
 pub mod claims;
 pub mod context;
 mod custody;
 mod demands;
-pub mod halt;
+mod error;
 mod keeping;
 pub mod lane;
 pub mod link;
@@ -65,4 +66,5 @@ mod training;
 mod withheld;
 
 pub use context::{Context, EngineFactory, Limits, WorkerConfig};
-pub use role::{Worker, WorkerError};
+pub use error::WorkerError;
+pub use role::Worker;

@@ -4,14 +4,12 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-use tensorlink_model::CacheEngine;
 use tensorlink_node::Ports;
 use tensorlink_node::history::Thrift;
-use tensorlink_node::journal::JournalError;
 use tensorlink_types::Lane;
 
+use crate::error::WorkerError;
 use crate::record::LaneLog;
-use crate::role::{Worker, WorkerError};
 
 /// Blocks after a job's settlement with which the records of its lanes go.
 const KEPT: u64 = Thrift::DEPTH;
@@ -46,29 +44,10 @@ impl Past {
     }
 
     /// A lane that is past at a block.
-    fn next(&self, block: u64) -> Option<Lane> {
+    pub(crate) fn next(&self, block: u64) -> Option<Lane> {
         let mut lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (settled_at, _) = lanes.first()?;
         if settled_at.saturating_add(KEPT) <= block { lanes.pop_first().map(|(_, lane)| lane) } else { None }
-    }
-}
-
-impl<E> Worker<E>
-where
-    E: CacheEngine + Send + 'static,
-    E::Tensor: Send + 'static,
-{
-    /// Forgets the lanes that are past at a confirmed block.
-    ///
-    /// # Errors
-    /// When the disk fails.
-    pub(crate) fn forget_past(&self, block: u64) -> Result<(), JournalError> {
-        while let Some(lane) = self.past.next(block) {
-            tracing::debug!(%lane, "its job was settled long ago: its record goes");
-            self.lanes().remove(&lane);
-            LaneLog::remove(&self.context.ports.journal, lane)?;
-        }
-        Ok(())
     }
 }
 

@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tensorlink_node::Journal;
-use tensorlink_node::budget::{Budget, Hold, Room};
+use tensorlink_node::budget::{Budget, Hold};
 use tensorlink_node::footprint::Footprint;
 use tensorlink_node::journal::JournalError;
-use tensorlink_node::shard::ShardError;
+use tensorlink_node::shard::{Room, ShardError};
 use tensorlink_types::{JobId, Lane};
 
-use crate::quote::VALIDITY;
+/// How long an offer binds, seconds.
+pub(crate) const VALIDITY: u64 = 600;
 
 /// The record on disk.
 const FILE: &str = "promises";

@@ -45,4 +45,17 @@ where
             record.rounds.retain(|number, _| *number >= keep_from);
         })
     }
+
+    /// Forgets the lanes that are past at a confirmed block.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub(crate) fn forget_past(&self, block: u64) -> Result<(), JournalError> {
+        while let Some(lane) = self.past.next(block) {
+            tracing::debug!(%lane, "its job was settled long ago: its record goes");
+            self.lanes().remove(&lane);
+            LaneLog::remove(&self.context.ports.journal, lane)?;
+        }
+        Ok(())
+    }
 }

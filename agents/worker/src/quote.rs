@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use cid::Cid;
-use tensorlink_node::budget::Room;
 use tensorlink_node::files::file_len;
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::chain::{JobState, JobView};
 use tensorlink_node::ports::{ChainError, Owner};
 use tensorlink_node::price::{price_per_interval, price_per_token};
 use tensorlink_node::serving::ServingShard;
-use tensorlink_node::shard::{Shard, ShardError, ShardSource, bytes};
+use tensorlink_node::shard::{Room, Shard, ShardError, ShardSource, bytes};
 use tensorlink_program::engine::Engine;
 use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_types::abi::{JobKind, Offer};
@@ -18,10 +17,7 @@ use tensorlink_types::{B256, Lane};
 use thiserror::Error;
 
 use crate::context::{Context, Limits};
-use crate::promises::Promises;
-
-/// How long an offer binds, seconds.
-pub(crate) const VALIDITY: u64 = 600;
+use crate::promises::{Promises, VALIDITY};
 
 /// Why a worker declines a lane. Its text goes to the user.
 #[derive(Debug, Error)]

@@ -6,17 +6,14 @@ use std::time::Duration;
 
 use cid::Cid;
 use tensorlink_model::CacheEngine;
-use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::chain::{JobState, JobView, Parameters};
-use tensorlink_node::ports::{ChainError, NetError, Protocol};
+use tensorlink_node::ports::{ChainError, Protocol};
 use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::encode;
 use tensorlink_node::wire::gossip::{WORKERS, WorkerAdvert};
 use tensorlink_node::{Games, Keeper};
-use tensorlink_program::engine::EngineError;
 use tensorlink_types::abi::JobKind;
 use tensorlink_types::{B256, JobId, Lane};
-use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -25,6 +22,7 @@ use crate::auditors::Accused;
 use crate::awaited::Awaited;
 use crate::context::Context;
 use crate::demands::Demands;
+use crate::error::WorkerError;
 use crate::lost::{Lost, QUIET};
 use crate::past::Past;
 use crate::places::Places;
@@ -42,23 +40,6 @@ const QUOTES: usize = 4;
 const QUOTES_EACH: usize = 2;
 /// Wait after the chain failed us.
 pub(crate) const BACK_OFF: Duration = Duration::from_secs(3);
-
-/// Why a worker cannot run at all.
-#[derive(Debug, Error)]
-pub enum WorkerError {
-    /// The net is down.
-    #[error(transparent)]
-    Net(#[from] NetError),
-    /// The chain cannot be followed.
-    #[error(transparent)]
-    Chain(#[from] ChainError),
-    /// The disk failed.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// There is no usable device.
-    #[error(transparent)]
-    Engine(#[from] EngineError),
-}
 
 /// What runs for a lane.
 pub(crate) struct Running {

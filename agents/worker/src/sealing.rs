@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
 use tensorlink_node::Identity;
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::chain::{JobState, JobView};
@@ -15,21 +14,8 @@ use tensorlink_proof::commit::seal;
 use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_types::{B256, ClaimId};
 
-use crate::claims::{Claimant, ClaimsError, Failure, Made, commit};
-use crate::record::{LaneLog, LaneRecord};
-
-/// What confirmed events tell of the seals of all replicas for a stage and interval.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Round {
-    /// When the first was made, seconds.
-    pub sealed_at: u64,
-    /// Replicas that have sealed.
-    pub replicas: BTreeSet<u16>,
-    /// When the first claim was revealed, seconds.
-    pub revealed_at: Option<u64>,
-    /// Whether another was another.
-    pub differ: bool,
-}
+use crate::claimant::{Claimant, ClaimsError, Failure, Made, commit};
+use crate::record::{LaneLog, LaneRecord, Round};
 
 /// What the contracts say about when to seal and reveal.
 #[derive(Clone, Copy, Debug)]

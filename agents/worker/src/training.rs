@@ -8,7 +8,8 @@ use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::shard::Shard;
 use tokio_util::sync::CancellationToken;
 
-use crate::claims::{self, Claimant};
+use crate::claimant::Claimant;
+use crate::claims;
 use crate::lane::LaneTask;
 use crate::quote::fetch;
 use crate::record::{LaneLog, LaneRecord};

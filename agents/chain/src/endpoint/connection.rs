@@ -10,7 +10,7 @@ use alloy::transports::TransportError;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use crate::rpc::Failure;
+use crate::failure::Failure;
 
 /// Longest wait for a connection that a request opens.
 const CONNECT: Duration = Duration::from_secs(10);

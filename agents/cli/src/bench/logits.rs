@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use anyhow::Result;
+use tensorlink_folder::ModelFolder;
 use tensorlink_model::Setting;
 use tensorlink_model::random::{self, Dimensions};
 
@@ -14,7 +15,6 @@ use crate::device;
 use crate::quantized::loss::Tolerance;
 use crate::quantized::passages::{PIECES, passages};
 use crate::quantized::{Distance, Prepared, distance};
-use tensorlink_folder::ModelFolder;
 
 const SIZE: Dimensions =
     Dimensions { vocabulary: 4000, width: 256, layers: 4, heads: 4, kv_heads: 2, hidden: 768, context: 128 };

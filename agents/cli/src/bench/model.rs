@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
+use tensorlink_folder::ModelFolder;
 use tensorlink_model::Output;
 
 use super::figure::{Figure, Goal, Unit};
@@ -11,7 +12,6 @@ use super::{DECODER, Measure, Row};
 use crate::device;
 use crate::quantized::loss::Tolerance;
 use crate::quantized::{SENTENCES, distance, encode, known, prepare_on};
-use tensorlink_folder::ModelFolder;
 
 /// Where `script/setup` puts a small encoder, seen from the project's root.
 const ENCODER: &str = ".toolchain/models/all-MiniLM-L6-v2";

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use tensorlink_folder::ModelFolder;
 use tensorlink_model::choice::{SamplingParams, controls_of_last};
 use tensorlink_model::random::{self, Dimensions};
 use tensorlink_model::{Architecture, Magnitudes, Output, Quantized, Setting, Weights};
@@ -13,7 +14,6 @@ use tensorlink_tensor::{Device, calibrate};
 
 use super::step::Shape;
 use crate::quantized::known;
-use tensorlink_folder::ModelFolder;
 
 /// Llama-shaped, 207 million weights.
 const SIZE: Dimensions =

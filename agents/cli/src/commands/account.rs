@@ -2,7 +2,7 @@
 #![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
 
 use anyhow::{Result, ensure};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde::Serialize;
 use tensorlink_node::ports::Call;
 use tensorlink_node::ports::chain::{Role, StakeView};
@@ -10,10 +10,19 @@ use tensorlink_types::{Address, B256, U256, address};
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::{Wei, parse_amount};
-use crate::args::RoleArg;
 use crate::config::Config;
 use crate::live::say;
 use crate::{node, output, when};
+
+/// Which balance.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+pub enum RoleArg {
+    /// A worker's stake.
+    #[default]
+    Worker,
+    /// A validator's collateral.
+    Validator,
+}
 
 #[derive(Args, Debug)]
 pub struct StakeArgs {

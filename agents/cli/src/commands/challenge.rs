@@ -1,10 +1,12 @@
 //! `tensorlink challenge`: audits one claim now, or the receipts of texts.
+#![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use cid::Cid;
+use clap::Args;
 use serde::Serialize;
 use tensorlink_node::budget::Budget;
 use tensorlink_node::ports::{Event, EventAt, Place};
@@ -16,10 +18,35 @@ use tensorlink_validator::{Auditor, ChallengeEnd, Finding, Standing, Target, con
 use tokio_util::sync::CancellationToken;
 
 use crate::advice;
-use crate::args::ChallengeArgs;
 use crate::config::Config;
 use crate::node::Node;
 use crate::{device, output, when};
+
+#[derive(Args, Debug)]
+pub struct ChallengeArgs {
+    /// The job's number.
+    #[arg(long, required_unless_present = "receipt")]
+    pub job: Option<u64>,
+    /// Stage of the lane; with --receipt: the only stage to audit [default: every stage].
+    #[arg(long, required_unless_present = "receipt")]
+    pub stage: Option<u16>,
+    /// Replica of the lane.
+    #[arg(long, default_value_t = 0, conflicts_with = "receipt")]
+    pub replica: u16,
+    /// Interval of the claim.
+    #[arg(long, required_unless_present = "receipt")]
+    pub interval: Option<u32>,
+    /// Receipts of texts of a serving job instead: what `GET /v1/receipts/{id}` of its gateway answers.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["job", "interval"])]
+    pub receipt: Option<PathBuf>,
+    /// Where the worker's answers do not decide: make it answer on chain, against the bond of a challenge. Plays until
+    /// that is over.
+    #[arg(long, conflicts_with = "receipt")]
+    pub force: bool,
+    /// Device to compute on: cpu, cuda or cuda:N [default: CUDA if there is one].
+    #[arg(long, env = "TENSORLINK_DEVICE")]
+    pub device: Option<String>,
+}
 
 /// Disk for what is fetched for the audit, bytes.
 const DISK: u64 = 10 << 30;

@@ -1,8 +1,10 @@
 //! `tensorlink demand`: has a worker show on chain what it withholds.
+#![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use clap::{Args, ValueEnum};
 use serde::Serialize;
 use tensorlink_node::custody::holders;
 use tensorlink_node::ports::{Call, Chain, ChainError, CustodyMove, Event, EventAt, Protocol};
@@ -16,11 +18,55 @@ use tensorlink_types::{JobId, Lane, U256};
 use tokio_util::sync::CancellationToken;
 
 use super::challenge::manifest;
-use crate::args::{DemandArgs, NeighbourArg};
 use crate::config::Config;
 use crate::live::say;
 use crate::node::Node;
 use crate::{output, when};
+
+/// A stage beside another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum NeighbourArg {
+    /// The stage before.
+    Previous,
+    /// The stage after.
+    Next,
+}
+
+#[derive(Args, Debug)]
+pub struct DemandArgs {
+    /// The job's number.
+    #[arg(long)]
+    pub job: u64,
+    /// Stage of the lane.
+    #[arg(long)]
+    pub stage: u16,
+    /// Replica of the lane.
+    #[arg(long, default_value_t = 0)]
+    pub replica: u16,
+    /// Demand of the state that the claim of this interval ends in; without it, of the files that the stage began with.
+    #[arg(long)]
+    pub interval: Option<u32>,
+    /// Of those files: the state that the stage began with, not its constants.
+    #[arg(long, conflicts_with = "interval")]
+    pub initial_state: bool,
+    /// From the worker that keeps the state for the lane, by its attestation, which the lane's worker tells; not from
+    /// that worker itself.
+    #[arg(long, requires = "interval")]
+    pub keeper: bool,
+    /// Of what that claim says was sent to this neighbour, with the attestation of it, in place of the state.
+    #[arg(long, requires = "interval", conflicts_with = "keeper", value_name = "NEIGHBOUR")]
+    pub sent_to: Option<NeighbourArg>,
+    /// Which tensor of the state or the constants, in the program's order; of what was sent, its entry in the log: step
+    /// of the interval × micro-batches + micro-batch [default: any].
+    #[arg(long)]
+    pub tensor: Option<u32>,
+    /// First of the leaves of 256 bytes, modulo the tensor's [default: any].
+    #[arg(long)]
+    pub leaf: Option<u32>,
+    /// How many leaves, at most 64.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub leaves: u32,
+}
 
 /// Disk for the program, bytes.
 const DISK: u64 = 10 << 30;

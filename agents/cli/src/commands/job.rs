@@ -1,8 +1,11 @@
 //! `tensorlink job watch|status|list|cancel`.
+#![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
+use clap::Subcommand;
 use serde::Serialize;
 use tensorlink_model::Setting;
 use tensorlink_node::ports::chain::{JobState, JobView, LaneView};
@@ -14,13 +17,61 @@ use tokio_util::sync::CancellationToken;
 
 use crate::advice;
 use crate::amount::Wei;
-use crate::args::JobCommand;
-use crate::commands::{hiring, post, post_serving, resume};
+use crate::commands::{find_job, hiring, post, post_serving, resume};
 use crate::config::Config;
 use crate::node::{self, Node};
 use crate::signs::{Due, Duty, Sign, look};
 use crate::watch::{Follow, Rules};
 use crate::{origin, output, watch, when};
+
+#[derive(Subcommand, Debug)]
+pub enum JobCommand {
+    /// Cut a model in stages, find workers, post the job with its escrow, start it.
+    #[command(after_help = "\
+Example:
+  tensorlink job post --model examples/digits.json --data examples/digits.csv.gz --stages 3 --deposit 50 --watch")]
+    Post(Box<post::PostArgs>),
+    /// Put a pretrained transformer into integers, find workers for its stages, post a serving job, start it.
+    #[command(after_help = "\
+Example:
+  tensorlink job serve ./all-MiniLM-L6-v2 --stages 2 --deposit 50
+  tensorlink serve ./all-MiniLM-L6-v2 --job 1")]
+    Serve(Box<post_serving::JobServeArgs>),
+    /// Go on with a training job that ended before it was done, on workers that may be others: what comes out is the
+    /// same, bit by bit, as had it never stopped.
+    #[command(after_help = "\
+Example:
+  tensorlink job resume 1 --stages 3 --deposit 50 --watch")]
+    Resume(Box<resume::ResumeArgs>),
+    /// Follow a job until it is settled; settles it, fetches and tests the model.
+    Watch {
+        /// The job's number.
+        job: u64,
+        /// Also write what the job came to into this file, as JSON.
+        #[arg(long, value_name = "FILE")]
+        report: Option<PathBuf>,
+        /// New folder for a trained language model, as Hugging Face's loaders, `model sample` and `serve` read it. Of a
+        /// job that was stopped, what it had learned by the last interval that is final in every stage.
+        #[arg(long, value_name = "FOLDER")]
+        out: Option<PathBuf>,
+    },
+    /// Show a job.
+    Status {
+        /// The job's number.
+        job: u64,
+    },
+    /// Show all jobs.
+    List {
+        /// Only those of the configured key.
+        #[arg(long)]
+        mine: bool,
+    },
+    /// Stop a job. What is earned is paid, the rest comes back.
+    Cancel {
+        /// The job's number.
+        job: u64,
+    },
+}
 
 #[derive(Serialize)]
 struct Shown {
@@ -72,7 +123,7 @@ pub async fn run(config: &Config, command: JobCommand, shutdown: CancellationTok
         JobCommand::Resume(args) => resume::run(config, &args, shutdown).await,
         JobCommand::Watch { job, report, out } => {
             let node = Node::start(config, hiring::DISK, &shutdown).await?;
-            let view = find(node.ports.chain.as_ref(), JobId(job)).await?;
+            let view = find_job(node.ports.chain.as_ref(), JobId(job)).await?;
             let user = User::start(node.ports.clone(), shutdown.clone()).await?;
             match view.kind {
                 JobKind::Training => {
@@ -115,7 +166,7 @@ pub async fn run(config: &Config, command: JobCommand, shutdown: CancellationTok
         }
         JobCommand::Cancel { job } => {
             let (_, chain) = node::chain(config, &shutdown).await?;
-            let view = find(chain.as_ref(), JobId(job)).await?;
+            let view = find_job(chain.as_ref(), JobId(job)).await?;
             if matches!(view.state, JobState::Closing | JobState::Settled) {
                 bail!("job {job} takes no more work already: `tensorlink job status {job}` shows it");
             }
@@ -128,13 +179,8 @@ pub async fn run(config: &Config, command: JobCommand, shutdown: CancellationTok
     }
 }
 
-pub(super) async fn find(chain: &dyn Chain, job: JobId) -> Result<JobView> {
-    let view = chain.job(job).await?;
-    view.with_context(|| format!("there is no job {job}; `tensorlink job list` shows those that are"))
-}
-
 async fn look_up(chain: &dyn Chain, job: JobId) -> Result<Shown> {
-    let view = find(chain, job).await?;
+    let view = find_job(chain, job).await?;
     let mut lanes = Vec::new();
     let signs = look::signs(chain, &view).await?;
     let seal_window = chain.parameters().await?.seal_window;

@@ -6,6 +6,12 @@ use std::sync::Arc;
 use std::time::{Instant, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow, ensure};
+use tensorlink_folder::{ModelFolder, there};
+use tensorlink_gateway::backend::{Before, Makes, Model, TokenizeError};
+use tensorlink_gateway::exact::Exact;
+use tensorlink_gateway::generation::batch::Capacity;
+use tensorlink_gateway::generation::cached::Cached;
+use tensorlink_gateway::local::{Local, Tokenize};
 use tensorlink_model::decode::CachedRunner;
 use tensorlink_model::plan::Head;
 use tensorlink_model::{Output, StageRunner};
@@ -16,12 +22,6 @@ use crate::device;
 use crate::hf_tokenizer::{HfTokenizer, refusal};
 use crate::quantized::loss::Acceptance;
 use crate::quantized::{Quantising, exact, measured};
-use tensorlink_folder::{ModelFolder, there};
-use tensorlink_gateway::backend::{Before, Makes, Model};
-use tensorlink_gateway::exact::Exact;
-use tensorlink_gateway::generation::batch::Capacity;
-use tensorlink_gateway::generation::cached::Cached;
-use tensorlink_gateway::local::{Local, Tokenize, TokenizeError};
 
 /// How a model reads texts that it makes one vector of, scores, or tells classes of.
 pub(super) fn reading(folder: &ModelFolder) -> Result<Tokenize> {

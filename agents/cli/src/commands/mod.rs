@@ -5,6 +5,7 @@ pub mod challenge;
 pub mod check;
 pub mod demand;
 pub mod dispute;
+pub mod follow;
 pub mod forfeit;
 pub mod hiring;
 pub mod job;
@@ -23,10 +24,13 @@ pub mod train;
 pub mod validator;
 pub mod worker;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use tensorlink_node::ports::Chain;
+use tensorlink_node::ports::chain::JobView;
+use tensorlink_types::JobId;
 use tokio_util::sync::CancellationToken;
 
-use crate::args::{Cli, Command, JobCommand};
+use crate::args::{Cli, Command};
 use crate::config::Config;
 
 /// Runs a command.
@@ -38,9 +42,9 @@ pub async fn run(cli: Cli, shutdown: CancellationToken) -> Result<()> {
     };
     match cli.command {
         Command::Key(command) => key::run(&config, command),
-        Command::Worker(crate::args::WorkerCommand::Run(args)) => worker::run(&config, &args, shutdown).await,
+        Command::Worker(worker::WorkerCommand::Run(args)) => worker::run(&config, &args, shutdown).await,
         Command::Validator(validator::ValidatorCommand::Run(args)) => validator::run(&config, &args, shutdown).await,
-        Command::Job(JobCommand::Post(args)) => post::run(&config, &args, shutdown).await,
+        Command::Job(job::JobCommand::Post(args)) => post::run(&config, &args, shutdown).await,
         Command::Job(command) => job::run(&config, command, shutdown).await,
         Command::Train(args) => train::run(&config, &args, shutdown).await,
         Command::Native(command) => native::run(&config, command, shutdown).await,
@@ -60,4 +64,10 @@ pub async fn run(cli: Cli, shutdown: CancellationToken) -> Result<()> {
         Command::Completions { shell } => shell::completions(shell),
         Command::Man { folder } => shell::man(&folder),
     }
+}
+
+/// A job as the chain has it, or where to look for those that there are.
+async fn find_job(chain: &dyn Chain, job: JobId) -> Result<JobView> {
+    let view = chain.job(job).await?;
+    view.with_context(|| format!("there is no job {job}; `tensorlink job list` shows those that are"))
 }

@@ -1,11 +1,14 @@
 //! `tensorlink job post`: from a model and data to a running job.
+#![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
 
 use std::io::Read;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
 use serde::Serialize;
+use tensorlink_folder::ModelFolder;
 use tensorlink_model::Output;
 use tensorlink_model::partition::PartitionError;
 use tensorlink_node::Ports;
@@ -24,13 +27,32 @@ use tensorlink_user::{Draft, JobNote, PrepareError, Prepared, publish};
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::Wei;
-use crate::args::PostArgs;
 use crate::commands::hiring::{HireArgs, Hiring, Work};
 use crate::config::Config;
 use crate::live::say;
 use crate::watch::{Follow, exportable};
 use crate::{output, watch};
-use tensorlink_folder::ModelFolder;
+
+#[derive(Args, Debug)]
+pub struct PostArgs {
+    /// Model file (JSON).
+    #[arg(long, value_name = "FILE")]
+    pub model: PathBuf,
+    /// Training data (optionally .gz): CSV with the label in the last column; for a language model, a text.
+    #[arg(long, value_name = "FILE")]
+    pub data: PathBuf,
+    /// Steps between two claims.
+    #[arg(long, default_value_t = 50)]
+    pub steps_per_interval: u32,
+    /// Deal each step's sequences out in so many shares: the stages are as many pipelines, each with the whole model,
+    /// and all end every step in the same state. For language models.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub shares: u16,
+    #[command(flatten)]
+    pub hire: HireArgs,
+    #[command(flatten)]
+    pub follow: super::follow::FollowArgs,
+}
 
 /// Largest data file, bytes; the parser has a bound of its own for what comes out of a compressed one.
 const MAX_DATA: u64 = 1 << 30;

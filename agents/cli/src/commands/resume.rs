@@ -1,6 +1,8 @@
 //! `tensorlink job resume`: the rest of a training that ended early, by other workers.
+#![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
 
 use anyhow::{Result, ensure};
+use clap::Args;
 use serde::Serialize;
 use tensorlink_node::footprint::Footprint;
 use tensorlink_node::ports::chain::{JobState, JobView};
@@ -11,13 +13,25 @@ use tensorlink_user::{JobNote, ResultError, ResumeError};
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::Wei;
-use crate::args::ResumeArgs;
 use crate::commands::hiring::{self, Hiring, Work};
 use crate::commands::post::launch;
 use crate::config::Config;
 use crate::live::say;
 use crate::watch::{Follow, exportable};
 use crate::{node, output};
+
+#[derive(Args, Debug)]
+pub struct ResumeArgs {
+    /// The job that ended.
+    pub job: u64,
+    /// Go on after so many of its intervals [default: all that are final in every stage].
+    #[arg(long, value_name = "INTERVALS")]
+    pub from: Option<u32>,
+    #[command(flatten)]
+    pub hire: hiring::HireArgs,
+    #[command(flatten)]
+    pub follow: super::follow::FollowArgs,
+}
 
 /// What is left, and what it will cost.
 #[derive(Serialize)]
@@ -41,7 +55,7 @@ struct Quote {
 /// Posts the rest of a job, hires, starts it.
 pub async fn run(config: &Config, args: &ResumeArgs, shutdown: CancellationToken) -> Result<()> {
     let (_, chain) = node::chain(config, &shutdown).await?;
-    let former = super::job::find(chain.as_ref(), JobId(args.job)).await?;
+    let former = super::find_job(chain.as_ref(), JobId(args.job)).await?;
     check(&former, args)?;
     drop(chain);
 

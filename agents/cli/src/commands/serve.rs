@@ -8,8 +8,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use serde::{Deserialize, Serialize};
-use tensorlink_model::Setting;
+use serde::Serialize;
+use tensorlink_gateway::generation::batch::Capacity;
+use tensorlink_gateway::keys::{Keys, readable_by_others};
+use tensorlink_gateway::origins::Origins;
+use tensorlink_gateway::{Access, Gateway, Limits, server};
 use tensorlink_types::JobId;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -21,10 +24,6 @@ use crate::config::Config;
 use crate::output;
 use crate::quantized::Quantising;
 use crate::quantized::loss::Acceptance;
-use tensorlink_gateway::generation::batch::Capacity;
-use tensorlink_gateway::keys::{Keys, readable_by_others};
-use tensorlink_gateway::origins::Origins;
-use tensorlink_gateway::{Access, Gateway, Limits, server};
 
 const DEFAULT_HTTP: &str = "127.0.0.1:8080";
 /// The file of the key that is made when none is given, in the data folder.
@@ -87,41 +86,6 @@ pub struct ServeArgs {
     pub acceptance: Acceptance,
     /// Device: cpu, cuda or cuda:N [default: cuda if there is one].
     #[arg(long, env = "TENSORLINK_DEVICE")]
-    pub device: Option<String>,
-}
-
-/// `[serve]` of the configuration file.
-#[derive(Clone, Deserialize, Debug, Default)]
-#[serde(deny_unknown_fields)]
-pub struct ServeFile {
-    /// As `--http`.
-    pub http: Option<SocketAddr>,
-    /// As `--api-key-file`.
-    pub api_key_file: Option<PathBuf>,
-    /// As `--allow-origin`.
-    #[serde(default)]
-    pub allow_origin: Vec<String>,
-    /// As `--strict`.
-    #[serde(default)]
-    pub strict: bool,
-    /// As `--requests-per-minute`.
-    pub requests_per_minute: Option<u32>,
-    /// As `--queue`.
-    pub queue: Option<usize>,
-    /// As `--texts`.
-    pub texts: Option<usize>,
-    /// As `--max-body`, e.g. `4MiB`.
-    pub max_body: Option<String>,
-    /// As `--timeout`, seconds.
-    pub timeout: Option<u64>,
-    /// As `--calibration`.
-    pub calibration: Option<PathBuf>,
-    /// As `--setting`.
-    pub setting: Option<Setting>,
-    /// As `--accept-loss`.
-    #[serde(default)]
-    pub accept_loss: bool,
-    /// As `--device`.
     pub device: Option<String>,
 }
 
@@ -264,7 +228,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::Common;
+    use crate::config::Common;
 
     fn plan(text: &str, change: impl FnOnce(&mut ServeArgs)) -> Result<Plan> {
         let folder = tempfile::tempdir().unwrap();

@@ -4,6 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
+use tensorlink_folder::ModelFolder;
+use tensorlink_gateway::backend::{Backend, Makes, Model};
+use tensorlink_gateway::local::Local;
+use tensorlink_gateway::remote::{Remote, Words};
 use tensorlink_node::Roster;
 use tensorlink_types::JobId;
 use tensorlink_user::serving::{Pipeline, ServingNote};
@@ -13,10 +17,6 @@ use crate::commands::hiring;
 use crate::config::Config;
 use crate::hf_tokenizer::HfTokenizer;
 use crate::node::Node;
-use tensorlink_folder::ModelFolder;
-use tensorlink_gateway::backend::{Backend, Makes, Model};
-use tensorlink_gateway::local::Local;
-use tensorlink_gateway::remote::{Remote, Words};
 
 use super::local::{describe, reading};
 

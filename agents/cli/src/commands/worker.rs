@@ -1,8 +1,10 @@
 //! `tensorlink worker run`.
+#![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
 
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
 use tensorlink_model::CacheEngine;
 use tensorlink_node::budget::Budget;
 use tensorlink_node::ports::ChainError;
@@ -15,10 +17,44 @@ use tensorlink_worker::{Context as WorkerContext, Limits, Worker, WorkerConfig, 
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::{parse_amount, parse_size};
-use crate::args::WorkerArgs;
 use crate::config::Config;
 use crate::device;
 use crate::node::Node;
+
+#[derive(Subcommand, Debug)]
+pub enum WorkerCommand {
+    /// Advertise, offer, execute, commit, get paid; until interrupted.
+    #[command(after_help = "Example:\n  tensorlink worker run --memory 8GiB --price 0.000001")]
+    Run(WorkerArgs),
+}
+
+#[derive(Args, Debug, Default)]
+pub struct WorkerArgs {
+    /// Memory for all lanes together, e.g. 8GiB [default: half of what is free].
+    #[arg(long, env = "TENSORLINK_MEMORY", value_name = "SIZE")]
+    pub memory: Option<String>,
+    /// Asking price in SNO per billion multiply-adds [default: 0.000001].
+    #[arg(long, env = "TENSORLINK_PRICE", value_name = "AMOUNT")]
+    pub price: Option<String>,
+    /// Asking price in ETH per billion multiply-adds [default: none, and no jobs that pay in ETH].
+    #[arg(long, env = "TENSORLINK_ETH_PRICE", value_name = "AMOUNT")]
+    pub eth_price: Option<String>,
+    /// Most SNO to put at risk in one job [default: all that is bonded].
+    #[arg(long, env = "TENSORLINK_MAX_STAKE", value_name = "AMOUNT")]
+    pub max_stake: Option<String>,
+    /// Longest job to take, from its start to its deadline [default: 2592000, 30 days].
+    #[arg(long, env = "TENSORLINK_MAX_DURATION", value_name = "SECONDS")]
+    pub max_duration: Option<u64>,
+    /// Longest time for which a job that has not started may hold the stake [default: 86400, a day].
+    #[arg(long, env = "TENSORLINK_MAX_WAIT", value_name = "SECONDS")]
+    pub max_wait: Option<u64>,
+    /// Disk for files that jobs need; what is left keeps others for a while [default: 10GiB].
+    #[arg(long, env = "TENSORLINK_DISK", value_name = "SIZE")]
+    pub disk: Option<String>,
+    /// Device: cpu, cuda or cuda:N [default: cuda if there is one].
+    #[arg(long, env = "TENSORLINK_DEVICE")]
+    pub device: Option<String>,
+}
 
 /// Lanes of a worker at once.
 const MAX_LANES: u16 = 8;

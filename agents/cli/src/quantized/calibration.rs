@@ -2,9 +2,9 @@
 //! the model's own form.
 
 use anyhow::Result;
+use tensorlink_folder::{ChatTemplate, ModelFolder};
 
 use super::encode;
-use tensorlink_folder::{ChatTemplate, ModelFolder};
 
 /// Sentences, one a line.
 const SENTENCES: &str = include_str!("../../../../examples/calibration.txt");

@@ -4,10 +4,10 @@ use std::fmt;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use tensorlink_folder::distance::Choice;
 use tensorlink_model::{Quantized, Setting};
 
 use super::{Distance, Measured};
-use tensorlink_folder::distance::Choice;
 
 /// The most that a model may lose to be served without `--accept-loss`.
 #[derive(Clone, Copy, PartialEq, Debug)]

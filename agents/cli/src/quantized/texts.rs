@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use tensorlink_folder::{FolderError, ModelFolder, TokenizerError, read_text};
 use tensorlink_model::Output;
 
 use super::calibration::ours;
 use super::passages::passages;
-use tensorlink_folder::{FolderError, ModelFolder, TokenizerError, read_text};
 
 /// Texts to measure on where the user names none.
 pub const SENTENCES: &str = include_str!("../../../../examples/sentences.txt");
@@ -115,12 +115,12 @@ fn read(folder: &ModelFolder, texts: &[&str]) -> Result<Vec<Result<Vec<u32>, Tok
 
 #[cfg(test)]
 mod tests {
+    use tensorlink_folder::fixture::written;
     use tensorlink_model::Family;
     use tensorlink_model::fixture::Folder;
 
     use super::super::tests::trained;
     use super::*;
-    use tensorlink_folder::fixture::written;
 
     #[test]
     fn what_is_held_out_is_not_known() {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use tensorlink_folder::{Adapters, Classifier, ModelFolder, Trained, Tuned, vacant};
 use tensorlink_model::{Architecture, Matrix, Parameter, Weights, parameters};
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_training::data::labelled::SPECIAL;
@@ -12,7 +13,6 @@ use tensorlink_types::B256;
 use tensorlink_user::{Base, Claims, JobNote, TrainedStage, User, matrices, test};
 
 use crate::device;
-use tensorlink_folder::{Adapters, Classifier, ModelFolder, Trained, Tuned, vacant};
 
 /// Sequences of the held-out text that a folder's integers are calibrated on.
 const TEXTS: usize = 48;

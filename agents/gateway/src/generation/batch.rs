@@ -9,11 +9,12 @@ use std::time::Duration;
 use tokio::sync::mpsc::{self, error::TrySendError};
 
 use super::decoder::Decoder;
-use super::group::Group;
+use super::group::{Group, Waiting};
 use super::language::Language;
 use super::sequence::{Task, tasks};
-use super::{Ask, Generation, Piece};
-use crate::backend::{BackendError, Model};
+use super::{Ask, Generation};
+use crate::backend::error::BackendError;
+use crate::backend::model::Model;
 
 /// When a client whom a full queue refused should come back.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -25,12 +26,6 @@ pub struct Capacity {
     pub queue: usize,
     /// Texts computed side by side (at least 1).
     pub texts: usize,
-}
-
-/// A text and who waits for it.
-pub(super) struct Waiting {
-    pub(super) task: Task,
-    pub(super) pieces: mpsc::Sender<Result<Piece, BackendError>>,
 }
 
 /// The texts of a request.

@@ -6,7 +6,7 @@ use tensorlink_model::tokens;
 use tensorlink_num::Tensor;
 
 use super::decoder::{Decoder, Turn};
-use crate::local::EmbedError;
+use crate::backend::error::EmbedError;
 
 /// A model whose stages, in order, cover all of its layers; the last chooses tokens.
 pub struct Cached<E: CacheEngine> {

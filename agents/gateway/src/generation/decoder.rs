@@ -1,7 +1,7 @@
 //! The port to a decoder in this process: many texts side by side.
 
 use super::sequence::Step;
-use crate::local::EmbedError;
+use crate::backend::error::EmbedError;
 
 /// A decoder. Called from one thread only, and may block it.
 pub trait Decoder {

@@ -5,16 +5,20 @@ use std::iter;
 use tokio::sync::mpsc;
 
 use super::Piece;
-use super::batch::Waiting;
 use super::decoder::{Decoder, Turn};
 use super::language::Language;
-use super::sequence::Sequence;
-use crate::backend::BackendError;
-use crate::local::{EmbedError, failed};
+use super::sequence::{Sequence, Task};
+use crate::backend::error::{BackendError, EmbedError, failed};
 
 /// Most tokens of prompts between two tokens of the texts under way, unless a single prompt has more: new texts delay
 /// others only so long.
 const PROMPT_TOKENS: usize = 512;
+
+/// A text and who waits for it.
+pub(super) struct Waiting {
+    pub(super) task: Task,
+    pub(super) pieces: mpsc::Sender<Result<Piece, BackendError>>,
+}
 
 /// Texts in the order in which they joined.
 pub(super) struct Group<'a, T> {

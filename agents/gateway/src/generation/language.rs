@@ -1,7 +1,7 @@
 //! The port to a model's words: prompts to tokens, tokens to text.
 
 use super::Prompt;
-use crate::local::{EmbedError, TokenizeError};
+use crate::backend::error::{EmbedError, TokenizeError};
 
 /// A model's tokenizer and chat template. Calls may block for as long as a text is long.
 pub trait Language: Send + Sync + 'static {

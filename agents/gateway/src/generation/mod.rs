@@ -30,7 +30,7 @@ pub use tensorlink_model::choice::SamplingParams;
 use tokio::sync::mpsc;
 
 pub use self::sampling::Sampling;
-use super::backend::BackendError;
+use super::backend::error::BackendError;
 
 /// What a text begins with.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -3,8 +3,8 @@
 use super::language::Language;
 use super::writer::Writer;
 use super::{Ask, Finish, Piece, Prompt, SamplingParams};
-use crate::backend::{BackendError, Model};
-use crate::local::{failed, known};
+use crate::backend::error::{BackendError, EmbedError, failed};
+use crate::backend::model::{Model, known};
 
 /// What a text needs of a model, checked.
 #[derive(Clone, PartialEq, Debug)]
@@ -102,7 +102,7 @@ impl<'a> Sequence<'a> {
         Ok(Piece { token, text, finish })
     }
 
-    fn read(&mut self, token: u32) -> Result<(String, Option<Finish>), crate::local::EmbedError> {
+    fn read(&mut self, token: u32) -> Result<(String, Option<Finish>), EmbedError> {
         if self.language.ends().contains(&token) {
             return Ok((self.writer.end()?.0, Some(Finish::Stop)));
         }

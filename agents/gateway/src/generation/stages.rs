@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 use super::Piece;
 use super::language::Language;
 use super::sequence::{Sequence, Step, Task};
-use crate::backend::BackendError;
+use crate::backend::error::BackendError;
 
 /// All stages of a decoder, for one text. Dropping it ends the text.
 #[async_trait]

@@ -2,7 +2,7 @@
 
 use super::language::Spell;
 use super::stops::Stops;
-use crate::local::EmbedError;
+use crate::backend::error::EmbedError;
 
 /// Makes text of tokens.
 pub struct Writer<'a> {

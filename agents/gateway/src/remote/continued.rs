@@ -11,9 +11,9 @@ use tokio_util::task::TaskTracker;
 
 use super::refusal;
 use crate::backend::BackendError;
+use crate::backend::error::failed;
 use crate::generation::sequence::Step;
 use crate::generation::stages::Stages;
-use crate::local::failed;
 
 /// A text's way to its workers. Dropping it ends the text behind the token that is on its way.
 pub(super) struct Workers {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use tensorlink_gateway::backend::{Before, Makes, Model};
-use tensorlink_gateway::local::{EmbedError, Embedder, Local, TokenizeError};
+use tensorlink_gateway::backend::{Before, EmbedError, Makes, Model, TokenizeError};
+use tensorlink_gateway::local::{Embedder, Local};
 
 use crate::served::{MODEL, Server, backend, limits, model, start};
 

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
-use tensorlink_gateway::backend::{Backend, Before, Makes, Model};
+use tensorlink_gateway::backend::{Backend, Before, EmbedError, Makes, Model, TokenizeError};
 use tensorlink_gateway::keys::Keys;
-use tensorlink_gateway::local::{EmbedError, Embedder, Local, TokenizeError};
+use tensorlink_gateway::local::{Embedder, Local};
 use tensorlink_gateway::{Access, Gateway, Limits, server};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;

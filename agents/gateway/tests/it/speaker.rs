@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex};
 
-use tensorlink_gateway::backend::{Makes, Model};
+use tensorlink_gateway::backend::{EmbedError, Makes, Model, TokenizeError};
 use tensorlink_gateway::generation::batch::Capacity;
 use tensorlink_gateway::generation::decoder::{Decoder, Turn};
 use tensorlink_gateway::generation::language::{Language, Spell};
 use tensorlink_gateway::generation::{Conversation, Prompt, SamplingParams};
-use tensorlink_gateway::local::{EmbedError, Local, TokenizeError};
+use tensorlink_gateway::local::Local;
 
 pub(crate) const SPEAKER: &str = "speaker";
 pub(crate) const CONTEXT: u32 = 64;

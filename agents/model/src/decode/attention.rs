@@ -2,11 +2,10 @@
 
 use std::ops::Range;
 
-use super::DecodeError;
 use super::core::Cores;
 use super::engine::CacheEngine;
 use super::piece::Frame;
-use super::runner::moving;
+use super::{DecodeError, moving};
 
 /// A session's rows in a call.
 #[derive(Clone, Copy)]

@@ -5,12 +5,12 @@ use tensorlink_num::{Mantissas, Tensor, TensorError};
 use tensorlink_program::executor::ExecuteError;
 use tensorlink_types::{TensorType, TypeError};
 
-use super::DecodeError;
 use super::attention::Span;
 use super::choices::{Choices, need};
 use super::engine::CacheEngine;
 use super::piece::{Frame, Need, Piece};
-use super::runner::{CachedRunner, Turn, moving};
+use super::runner::{CachedRunner, Turn};
+use super::{DecodeError, moving};
 use crate::choice::CONTROLS;
 use crate::emit::FLAG_BITS;
 use crate::plan::PlanError;

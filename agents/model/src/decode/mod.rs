@@ -25,12 +25,13 @@ mod reference;
 pub mod runner;
 pub mod session;
 
+use tensorlink_program::engine::EngineError;
+use tensorlink_program::executor::ExecuteError;
 use thiserror::Error;
 
 pub use engine::{CacheEngine, Layout};
 pub use runner::{CachedRunner, Turn, bytes_per_token};
 pub use session::Session;
-use tensorlink_program::executor::ExecuteError;
 
 use super::plan::PlanError;
 
@@ -73,4 +74,9 @@ pub enum DecodeError {
     /// The engine failed, or rows are not of the stage's type.
     #[error(transparent)]
     Execute(#[from] ExecuteError),
+}
+
+/// An engine that cannot move rows.
+fn moving(source: EngineError) -> ExecuteError {
+    ExecuteError::Transfer { what: "rows of texts", source }
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use tensorlink_num::Tensor;
-use tensorlink_program::engine::EngineError;
 use tensorlink_program::executor::ExecuteError;
 use tensorlink_types::{Source, TensorType};
 
@@ -12,7 +11,7 @@ use super::core::Cores;
 use super::engine::CacheEngine;
 use super::piece::{Frame, Kept, Need, Piece};
 use super::session::{Kind, Session};
-use super::{DecodeError, MAX_ROWS};
+use super::{DecodeError, MAX_ROWS, moving};
 use crate::emit::{TABLES, with_rows};
 use crate::plan::{Plan, PlanError};
 use crate::runner::StageRunner;
@@ -208,10 +207,6 @@ impl<E: CacheEngine> CachedRunner<E> {
         }
         stack(&self.engine, all)
     }
-}
-
-pub(super) fn moving(source: EngineError) -> ExecuteError {
-    ExecuteError::Transfer { what: "rows of texts", source }
 }
 
 /// One tensor of the rows of some.

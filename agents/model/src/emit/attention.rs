@@ -8,7 +8,7 @@ use super::window::WINDOW_EXPONENT;
 use super::{Emitter, STREAM_BITS, Value, WORD_BITS, exponents};
 use crate::architecture::Norm;
 use crate::inputs::Input;
-use crate::plan::PlanError;
+use crate::plan::error::PlanError;
 
 /// Bits and exponent of softmax sums and of probabilities.
 const SUM_BITS: u8 = 32;

@@ -9,7 +9,7 @@ use tensorlink_types::{Opcode, Source, TensorType};
 
 use super::{Emitter, LOGIT_BITS, Value, exponents};
 use crate::choice::{CONTROLS, DISTANCE, DISTANCE_BITS, TEMPERATURE, TEMPERATURE_BITS};
-use crate::plan::PlanError;
+use crate::plan::error::PlanError;
 
 /// Bits of controls, thresholds, sums and perturbed logits.
 const WIDE_BITS: u8 = 32;

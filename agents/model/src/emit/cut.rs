@@ -9,7 +9,7 @@
 use tensorlink_types::{Operator, Source, TensorType};
 
 use super::{Emitter, STREAM_BITS, Value};
-use crate::plan::PlanError;
+use crate::plan::error::PlanError;
 
 /// Most tables of positions: that of layers whose tokens see all, and that of the others.
 pub(crate) const TABLES: u32 = 2;

@@ -32,8 +32,7 @@ pub(super) use self::penalty::FLAG_BITS;
 pub(super) use self::projection::{part_name, parts};
 use super::architecture::{Activation, Architecture, Norm, Placement, Positions};
 use super::inputs::Input;
-use super::plan::PlanError;
-use super::quantize::{SHARE_CELL, SHARE_FIRST};
+use super::plan::error::PlanError;
 use super::setting::Setting;
 use super::sites::Sites;
 
@@ -45,6 +44,11 @@ const WORD_BITS: u8 = 16;
 const LOGIT_BITS: u8 = WORD_BITS;
 /// Exponent of the share of a gate that passes, and of whatever else is below 1.
 const SHARE_EXPONENT: i16 = 22;
+/// The table of the share of a gate that passes: from −16 to 16 in `2^12` cells of `2^−7`. Beyond, none or all of it
+/// does.
+pub(super) const SHARE_LOG: u32 = 12;
+pub(super) const SHARE_FIRST: i64 = -(1 << (SHARE_LOG - 1));
+pub(super) const SHARE_CELL: i16 = 7;
 /// Most bits of a Lookup's argument between two entries of its table (rule N-18).
 const MAX_TABLE_FRACTION: i64 = 16;
 /// Fraction bits of what tokens' vectors are multiplied by.

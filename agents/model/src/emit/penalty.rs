@@ -9,7 +9,7 @@ use tensorlink_types::{Opcode, TensorType};
 
 use super::{Emitter, LOGIT_BITS, Value};
 use crate::choice::{NEGATIVE, PENALTY_BITS, POSITIVE, TOKEN};
-use crate::plan::PlanError;
+use crate::plan::error::PlanError;
 
 /// Bits of what logits are multiplied by: as many as logits have, so that products are those of words.
 const FACTOR_BITS: u8 = LOGIT_BITS;

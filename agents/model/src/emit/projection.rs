@@ -8,7 +8,7 @@ use tensorlink_types::{Opcode, TensorType};
 
 use super::{Emitter, STREAM_BITS, Value, exponents};
 use crate::inputs::Input;
-use crate::plan::PlanError;
+use crate::plan::error::PlanError;
 
 /// Bits of a row's shift.
 const SHIFT_BITS: u8 = 8;

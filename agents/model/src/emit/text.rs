@@ -6,7 +6,7 @@ use tensorlink_types::Opcode;
 use super::{Emitter, STREAM_BITS, Value, WORD_BITS, exponents};
 use crate::architecture::{Curve, Dense, Pooling};
 use crate::inputs::Input;
-use crate::plan::PlanError;
+use crate::plan::error::PlanError;
 
 /// Bits of tokens' vectors times their places.
 const WEIGHTED_BITS: u8 = 32;

@@ -9,7 +9,7 @@
 use tensorlink_types::Opcode;
 
 use super::{Emitter, Value, WORD_BITS};
-use crate::plan::PlanError;
+use crate::plan::error::PlanError;
 
 /// Finest exponent of scores in layers with a window. The least number of 32 bits then lies `2^16` below any score of
 /// 16 bits, and scores are divided by at most 1024 ([`MAX_SCORE_SCALE`]): powers of e^−64 have no digit (rule N-20).

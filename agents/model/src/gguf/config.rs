@@ -7,20 +7,12 @@ use serde_json::{Map, Value, json};
 
 use super::super::architecture::{Family, Rotary, Scaling};
 use super::super::config::{LOCAL_THETA, MAX_HEAD_WIDTH, stated};
+use super::architectures::NAMES;
 use super::container::{Gguf, Stored};
 use super::error::GgufError;
 use super::names::{EMBEDDING, HEAD};
 use super::rotary::scaling;
 
-/// Architectures, and the family whose configuration says the same. Mistral's files say that they are Llama's.
-const NAMES: [(&str, Family); 6] = [
-    ("llama", Family::Llama),
-    ("qwen2", Family::Qwen2),
-    ("qwen3", Family::Qwen3),
-    ("gemma3", Family::Gemma3),
-    ("gpt2", Family::Gpt2),
-    ("bert", Family::Bert),
-];
 /// Keys of an architecture that are read here, or change nothing.
 const KNOWN: [&str; 29] = [
     "attention.causal",
@@ -62,11 +54,6 @@ const GEMMA3_PERIOD: u64 = 6;
 /// Layers of the one Gemma 3 whose scores are divided by the root of `width / heads`. Files do not say it; llama.cpp
 /// knows it by the same number.
 const GEMMA3_27B_LAYERS: u64 = 62;
-
-/// All architectures, for messages.
-pub(super) fn supported() -> String {
-    NAMES.map(|(name, _)| name).join(", ")
-}
 
 /// `config.json` of the model in a file.
 ///

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::super::import::decode::Dtype;
 use super::error::GgufError;
-use super::metadata::{List, Value};
+use super::value::{List, Value};
 use super::{Blocks, MAGIC};
 
 /// Most keys, and most tensors.

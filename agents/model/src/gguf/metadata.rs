@@ -2,29 +2,7 @@
 
 use super::container::Gguf;
 use super::error::GgufError;
-
-/// A value.
-#[derive(Clone, Debug)]
-pub(super) enum Value<'a> {
-    /// Of any width, with sign or without.
-    Whole(i128),
-    Float(f32),
-    Double(f64),
-    Flag(bool),
-    Text(&'a str),
-    List(List<'a>),
-}
-
-/// Values of one type.
-#[derive(Clone, Debug)]
-pub(super) enum List<'a> {
-    Texts(Vec<&'a str>),
-    Numbers {
-        /// Their type, as the file numbers it.
-        kind: u32,
-        bytes: &'a [u8],
-    },
-}
+use super::value::{List, Value};
 
 impl<'a> Gguf<'a> {
     /// Whether there is a value.

@@ -3,10 +3,10 @@
 //! | module | what lives there |
 //! |---|---|
 //! | `container` | the file: keys, values, tensors, all within its length |
-//! | `metadata` | values by key and type |
+//! | `metadata`, `value` | values by key and type |
 //! | `blocks` | weights in blocks of small integers, as floats |
 //! | `names` | what tensors are called, and how they are laid out |
-//! | `config` | the metadata in the words of `config.json` |
+//! | `config`, `architectures` | the metadata in the words of `config.json`; what is read |
 //! | `rotary` | the stretching of rotary positions |
 //! | [`file`](mod@file) | a file to be written |
 //! | `error` | why a file is refused |
@@ -14,6 +14,7 @@
 //! Weights are imported as from any other file ([`import`](mod@super::import)); what is packed in blocks becomes 32-bit
 //! floats first, by the arithmetic of ggml. What a file says of its tokenizer is left to whoever has one.
 
+mod architectures;
 mod blocks;
 mod config;
 mod container;
@@ -24,6 +25,7 @@ pub(super) mod names;
 mod rotary;
 #[cfg(test)]
 mod tests;
+mod value;
 
 pub(super) use blocks::Blocks;
 pub use config::{config, pooling};

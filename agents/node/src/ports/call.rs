@@ -9,8 +9,8 @@ use tensorlink_types::abi::{
 };
 use tensorlink_types::{Address, B256, Bytes, JobId, Lane, U256};
 
-use super::chain::Role;
 use super::event::Event;
+use super::role::Role;
 
 /// A state-changing call. Allowances and permits that it needs are the adapter's business.
 #[derive(Clone, PartialEq, Debug)]

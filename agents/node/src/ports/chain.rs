@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 
 pub use super::call::{AuditMove, Call, CustodyMove, Mined, Receipt};
 pub use super::event::{Event, EventAt, Fault};
+pub use super::role::Role;
 
 /// Addresses of a deployment, as `deploy/<chain id>.toml` holds them.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -74,16 +75,6 @@ pub struct Head {
     pub hash: B256,
     /// Seconds.
     pub timestamp: u64,
-}
-
-/// Which balance of an account in `Staking`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// Executes stages.
-    Worker,
-    /// Audits claims.
-    Validator,
 }
 
 /// A job's state, as in `IJobs.State`.

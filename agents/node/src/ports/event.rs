@@ -5,7 +5,7 @@ use tensorlink_proof::challenge::Told;
 use tensorlink_types::abi::{AuditAnswer, Claim, Demand, JobTerms, Offer, StepStatement};
 use tensorlink_types::{Address, B256, Bytes, ClaimId, JobId, JobKey, Lane, U256};
 
-use super::chain::Role;
+use super::role::Role;
 
 /// How a worker was convicted, as in `IDisputes.Fault`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]

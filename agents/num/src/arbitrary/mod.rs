@@ -8,6 +8,8 @@
 mod cases;
 mod dice;
 #[allow(clippy::arithmetic_side_effects, reason = "sums of small numbers drawn here, never of input")]
+mod pieces;
+#[allow(clippy::arithmetic_side_effects, reason = "sums of small numbers drawn here, never of input")]
 mod sampling;
 #[allow(clippy::arithmetic_side_effects, reason = "sums of small numbers drawn here, never of input")]
 mod shifted;

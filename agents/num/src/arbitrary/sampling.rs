@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use tensorlink_types::operator::MAX_REDUCTION;
 use tensorlink_types::{Opcode, TensorType};
 
-use super::cases::{Drawn, build, dim, exponent, shift, ty};
+use super::pieces::{Drawn, build, dim, exponent, shift, ty};
 use super::{CaseError, Dice};
 use crate::checked::{
     CHOICE_BITS, COEFFICIENT_BOUND, CONTROLS, GUMBEL_EXPONENT, GUMBEL_TABLE_LEN, MAX_PERTURB_PLACES, PERTURB_EXPONENT,

@@ -2,7 +2,7 @@
 
 use tensorlink_types::{Opcode, TensorType};
 
-use super::cases::{Drawn, build, exponent, parts, per_row, reduced_shape, shape, ty};
+use super::pieces::{Drawn, build, exponent, parts, per_row, reduced_shape, shape, ty};
 use super::transformer::{rows, rows_of, rows_to_multiply};
 use super::{CaseError, Dice};
 use crate::checked::{MAX_ROW_SHIFT, MIN_SHIFTED_SHIFT};

@@ -3,7 +3,7 @@
 use tensorlink_types::operator::MAX_REDUCTION;
 use tensorlink_types::{Opcode, TensorType};
 
-use super::cases::{Drawn, build, coefficient, dim, exponent, parts, per_row, reduced_shape, shape, shift, ty};
+use super::pieces::{Drawn, build, coefficient, dim, exponent, parts, per_row, reduced_shape, shape, shift, ty};
 use super::transformer::{heads, ids, rows};
 use super::{CaseError, Dice};
 use crate::checked::{

@@ -3,7 +3,7 @@
 use tensorlink_types::operator::MAX_REDUCTION;
 use tensorlink_types::{Opcode, TensorType};
 
-use super::cases::{Drawn, build, dim, exponent, reduced_shape, shift, ty};
+use super::pieces::{Drawn, build, dim, exponent, reduced_shape, shift, ty};
 use super::{CaseError, Dice};
 use crate::checked::{EPSILON_BOUND, MAX_BIAS_SHIFT, MAX_ROPE_EXPONENT, NORM_INPUT_BITS, norm_exponent};
 use crate::tensor::Tensor;

@@ -9,8 +9,7 @@ use tensorlink_types::operator::Operand;
 use tensorlink_types::{Opcode, Operator, Source, TensorType, TypeError};
 
 use super::{Failure, Setup, same};
-use crate::engine::{Engine, EngineError, StepContext};
-use crate::fused::attention::one_by_one;
+use crate::engine::{Engine, EngineError, StepContext, one_by_one};
 use crate::fused::{Fusions, Turn};
 use crate::interpreter::Reference;
 
@@ -66,7 +65,8 @@ pub(super) fn attentions<E: Engine>(engine: &E) -> Result<(), Failure> {
         let operands = [drawn(query)?, drawn(key)?, exp2_table().map_err(Setup::from)?, drawn(values)?];
         let what = shape.to_string();
         let refused = |source| Failure::Refused { what: what.clone(), source };
-        let expected = result(&Reference, &operands, |operands| one_by_one(&Reference, &attention, operands, &context));
+        let expected =
+            result(&Reference, &operands, |operands| one_by_one::attend(&Reference, &attention, operands, &context));
         let actual = result(engine, &operands, |operands| engine.attend(&attention, operands, &context));
         same(&what, &expected.map_err(refused)?, &actual.map_err(refused)?)?;
     }

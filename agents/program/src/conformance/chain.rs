@@ -6,8 +6,7 @@ use tensorlink_types::operator::Operand;
 use tensorlink_types::{Opcode, Operator, Source, TensorType, TypeError};
 
 use super::{Failure, Setup, same};
-use crate::engine::{Engine, StepContext};
-use crate::fused::chain::one_by_one;
+use crate::engine::{Engine, StepContext, one_by_one};
 use crate::fused::{Fusions, Turn};
 use crate::interpreter::Reference;
 
@@ -48,7 +47,7 @@ fn compare<E: Engine>(engine: &E, what: &'static str, operators: &[Operator], wa
     let refused = |source| Failure::Refused { what: what.to_owned(), source };
     let due =
         operands.iter().map(|operand| Reference.import(operand)).collect::<Result<Vec<_>, _>>().map_err(refused)?;
-    let due = one_by_one(&Reference, &chain, &due.iter().collect::<Vec<_>>(), &context).map_err(refused)?;
+    let due = one_by_one::chain(&Reference, &chain, &due.iter().collect::<Vec<_>>(), &context).map_err(refused)?;
     let given =
         operands.iter().map(|operand| engine.import(operand)).collect::<Result<Vec<_>, _>>().map_err(refused)?;
     let given: Vec<&E::Tensor> = given.iter().collect();

@@ -3,8 +3,6 @@
 use tensorlink_types::operator::Operand;
 use tensorlink_types::{Opcode, Operator, Source};
 
-use crate::engine::{Engine, EngineError, StepContext};
-
 /// How often each of the outputs within an attention is read there, and so by anybody.
 const READS: [u32; 5] = [2, 1, 2, 1, 1];
 
@@ -29,25 +27,6 @@ impl<'a> FusedAttention<&'a Operator> {
             _ => None,
         }
     }
-}
-
-/// [`Engine::attend`] by executing one operator after another.
-///
-/// # Errors
-/// Those of [`Engine::execute`].
-pub fn one_by_one<E: Engine + ?Sized>(
-    engine: &E,
-    attention: &FusedAttention<&Operator>,
-    [query, key, table, values]: [&E::Tensor; 4],
-    context: &StepContext,
-) -> Result<E::Tensor, EngineError> {
-    let [scores, max, powers, sum, probabilities, mixed] = attention.operators();
-    let scores = engine.execute(scores, &[query, key], context)?;
-    let max = engine.execute(max, &[&scores], context)?;
-    let powers = engine.execute(powers, &[&scores, &max, table], context)?;
-    let sum = engine.execute(sum, &[&powers], context)?;
-    let probabilities = engine.execute(probabilities, &[&powers, &sum], context)?;
-    engine.execute(mixed, &[&probabilities, values], context)
 }
 
 impl FusedAttention<usize> {

@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use tensorlink_types::operator::Operand;
 use tensorlink_types::{Operator, Source};
 
-use crate::engine::{Engine, EngineError, StepContext};
-
 /// Where a link takes an operand from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Taken {
@@ -53,31 +51,6 @@ impl<'a> Chain<&'a Operator> {
         }
         outside.into_values().collect()
     }
-}
-
-/// [`Engine::chain`] by executing one operator after another.
-///
-/// # Errors
-/// Those of [`Engine::execute`]; [`EngineError::Malformed`] for operands that the chain does not have.
-pub fn one_by_one<E: Engine + ?Sized>(
-    engine: &E,
-    chain: &Chain<&Operator>,
-    operands: &[&E::Tensor],
-    context: &StepContext,
-) -> Result<Vec<E::Tensor>, EngineError> {
-    let mut outputs: Vec<E::Tensor> = Vec::with_capacity(chain.links.len());
-    for link in &chain.links {
-        let find = |from: &Taken| match *from {
-            Taken::Outside(number) => operands.get(number).copied(),
-            Taken::Link(place) => outputs.get(place),
-        };
-        let found = link.operands.iter().map(find).collect::<Option<Vec<_>>>();
-        let found = found.ok_or_else(|| EngineError::Malformed(format!("{}: an operand is missing", link.operator)))?;
-        let output = engine.execute(link.operator, &found, context)?;
-        outputs.push(output);
-    }
-    let kept = outputs.into_iter().zip(&chain.links).filter(|(_, link)| link.kept);
-    Ok(kept.map(|(output, _)| output).collect())
 }
 
 /// A chain of a program's operators.

@@ -4,10 +4,10 @@ use tch::{Kind, TchError, Tensor};
 use tensorlink_model::{Activation, Placement};
 
 use super::cache::Places;
-use super::product::Linear;
+use super::norm::RowNorm;
+use super::product::{Linear, Projection};
 use super::rotary::Rotations;
 use super::watch::Watch;
-use super::weights::{Projection, RowNorm};
 
 /// One block of attention and MLP.
 #[derive(Debug)]

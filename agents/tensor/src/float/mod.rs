@@ -10,6 +10,7 @@
 //! | `mod` | [`FloatModel`]: loading, the way from tokens to output |
 //! | `layer` | attention and MLP |
 //! | `weights` | an architecture's weights as libtorch tensors |
+//! | `norm` | norms over rows |
 //! | `product` | products with weights, and [`Products`]: which of libtorch's |
 //! | `rotary` | rotary positions |
 //! | `text` | what is given of a whole text |
@@ -22,6 +23,7 @@
 mod cache;
 pub mod hardware;
 mod layer;
+mod norm;
 mod product;
 mod rotary;
 mod step;

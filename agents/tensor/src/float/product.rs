@@ -2,6 +2,8 @@
 
 use tch::{Device, Kind, TchError, Tensor};
 
+use super::watch::Watch;
+
 /// Which of libtorch's matrix products a model multiplies by.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Products {
@@ -62,5 +64,35 @@ impl Linear {
         } else {
             x.f_linear(&self.weight, bias)
         }
+    }
+}
+
+/// Projections of the same input, computed as one.
+#[derive(Debug)]
+pub(super) struct Projection {
+    /// Site and outputs of each.
+    pub(super) parts: Vec<(String, i64)>,
+    pub(super) linear: Linear,
+}
+
+impl Projection {
+    /// All outputs side by side.
+    pub(super) fn forward(&self, x: &Tensor, watch: &mut Watch<'_>) -> Result<Tensor, TchError> {
+        if !watch.on() {
+            return self.linear.forward(x);
+        }
+        let product = self.linear.unbiased(x)?;
+        let Some(sum) = self.linear.biased(&product)? else { return Ok(product) };
+        for (number, (site, _)) in self.parts.iter().enumerate() {
+            watch.see(&format!("{site}.unbiased"), &self.part(&product, number)?)?;
+        }
+        Ok(sum)
+    }
+
+    /// One projection's outputs, without a copy.
+    pub(super) fn part(&self, outputs: &Tensor, number: usize) -> Result<Tensor, TchError> {
+        let before = self.parts.iter().take(number).map(|(_, width)| width).sum();
+        let width = self.parts.get(number).map_or(0, |(_, width)| *width);
+        outputs.f_narrow(-1, before, width)
     }
 }

@@ -4,8 +4,8 @@ use tch::{Kind, TchError, Tensor};
 use tensorlink_model::{Curve, Pooling};
 
 use super::layer::activate;
+use super::product::Projection;
 use super::watch::Watch;
-use super::weights::Projection;
 
 /// One vector of the tokens', `[1, width]`, as 32-bit floats.
 pub(super) fn pool(x: &Tensor, pooling: Pooling) -> Result<Tensor, TchError> {

@@ -6,7 +6,8 @@ use tensorlink_model::{
 };
 
 use super::layer::{Heads, Layer};
-use super::product::Linear;
+use super::norm::RowNorm;
+use super::product::{Linear, Projection};
 use super::text::TextLayer;
 use super::watch::Watch;
 use super::{FloatError, Products};
@@ -108,58 +109,6 @@ fn check(architecture: &Architecture, weights: &Weights) -> Result<(), WeightsEr
         }
     }
     Ok(())
-}
-
-/// A norm over rows.
-#[derive(Debug)]
-pub(super) struct RowNorm {
-    site: String,
-    norm: Norm,
-    gain: Tensor,
-    bias: Option<Tensor>,
-    epsilon: f64,
-}
-
-impl RowNorm {
-    pub(super) fn forward(&self, x: &Tensor, watch: &mut Watch<'_>) -> Result<Tensor, TchError> {
-        let (size, gain) = (self.gain.size(), Some(&self.gain));
-        let y = match self.norm {
-            Norm::Layer => x.f_layer_norm(&size, gain, self.bias.as_ref(), self.epsilon, true)?,
-            Norm::Rms => x.f_rms_norm(&size, gain, self.epsilon)?,
-        };
-        watch.see_input(&self.site, &y)?;
-        Ok(y)
-    }
-}
-
-/// Projections of the same input, computed as one.
-#[derive(Debug)]
-pub(super) struct Projection {
-    /// Site and outputs of each.
-    parts: Vec<(String, i64)>,
-    pub(super) linear: Linear,
-}
-
-impl Projection {
-    /// All outputs side by side.
-    pub(super) fn forward(&self, x: &Tensor, watch: &mut Watch<'_>) -> Result<Tensor, TchError> {
-        if !watch.on() {
-            return self.linear.forward(x);
-        }
-        let product = self.linear.unbiased(x)?;
-        let Some(sum) = self.linear.biased(&product)? else { return Ok(product) };
-        for (number, (site, _)) in self.parts.iter().enumerate() {
-            watch.see(&format!("{site}.unbiased"), &self.part(&product, number)?)?;
-        }
-        Ok(sum)
-    }
-
-    /// One projection's outputs, without a copy.
-    pub(super) fn part(&self, outputs: &Tensor, number: usize) -> Result<Tensor, TchError> {
-        let before = self.parts.iter().take(number).map(|(_, width)| width).sum();
-        let width = self.parts.get(number).map_or(0, |(_, width)| *width);
-        outputs.f_narrow(-1, before, width)
-    }
 }
 
 struct Loader<'a> {

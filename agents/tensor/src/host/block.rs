@@ -4,9 +4,8 @@
 use std::fmt::Debug;
 use std::ops::{Add, BitAnd, Mul, Neg, Shl, Shr, Sub};
 
-use super::rows::for_rows;
 use crate::simd::{Simd, multiversion};
-use crate::tensor::{Slice, SliceMut, each_width};
+use crate::slice::{Slice, SliceMut, each_width};
 
 /// Elements of a block; three of them in `i64` fill a quarter of a first-level cache.
 pub(crate) const BLOCK: usize = 512;
@@ -222,6 +221,16 @@ pub(crate) fn for_blocks<A: Accumulator>(simd: Simd, out: &mut SliceMut<'_>, mut
         let block = &mut buffer[..BLOCK.min(out.len() - start)];
         compute(start, block);
         out.store(simd, start, block);
+    }
+}
+
+/// Splits the block that begins at element `start` where rows end: `f(row number, first column, elements)`.
+pub(crate) fn for_rows<A>(start: usize, row: usize, mut block: &mut [A], mut f: impl FnMut(usize, usize, &mut [A])) {
+    let (mut m, mut column) = (start / row, start % row);
+    while !block.is_empty() {
+        let (part, rest) = block.split_at_mut((row - column).min(block.len()));
+        f(m, column, part);
+        (m, column, block) = (m + 1, 0, rest);
     }
 }
 

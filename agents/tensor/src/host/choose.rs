@@ -2,7 +2,7 @@
 
 use super::block::Element;
 use crate::simd::{Simd, multiversion};
-use crate::tensor::{Slice, SliceMut, each_width};
+use crate::slice::{Slice, SliceMut, each_width};
 
 /// Elements searched at once for the largest; vectors without a branch.
 const STRIDE: usize = 64;

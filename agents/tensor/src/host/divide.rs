@@ -2,11 +2,10 @@
 //!
 //! An estimate in floating point is at most one off; the remainder, computed in integers, tells.
 
-use super::block::{Element, for_blocks};
+use super::block::{Element, for_blocks, for_rows};
 use super::quotient::{F32_LIMIT, corrected_quotient};
-use super::rows::for_rows;
 use crate::simd::{Simd, multiversion};
-use crate::tensor::{Slice, SliceMut};
+use crate::slice::{Slice, SliceMut};
 
 /// Largest dividend for which a quotient in `f64` has the right floor: the nearest quotient below an integer is further
 /// from it than half a unit in the last place.

@@ -2,7 +2,7 @@
 
 use super::block::{Accumulator, BLOCK, Block, Element, for_blocks, rescale};
 use crate::simd::{Simd, multiversion};
-use crate::tensor::{Slice, SliceMut};
+use crate::slice::{Slice, SliceMut};
 
 /// Output precision of an operator: by how much to rescale, and the limit to clamp to.
 #[derive(Clone, Copy)]

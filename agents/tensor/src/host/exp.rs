@@ -5,7 +5,7 @@ use super::rows::Rows;
 use super::table::{Cells, EXP_MAX, LIMIT_63};
 use super::values::Values;
 use crate::simd::{Simd, multiversion};
-use crate::tensor::{Slice, each_width};
+use crate::slice::{Slice, each_width};
 
 /// Attributes of rule N-20, and what bounds its operands.
 #[derive(Clone, Copy)]

@@ -3,7 +3,7 @@
 use super::block::{Element, rescale};
 use super::elementwise::Precision;
 use crate::simd::{Simd, multiversion};
-use crate::tensor::{Slice, SliceMut, each_width};
+use crate::slice::{Slice, SliceMut, each_width};
 
 multiversion! {
     /// Sums of as many runs of `width` as `a` has for each of `sums`.

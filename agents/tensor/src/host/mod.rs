@@ -61,7 +61,8 @@ use tensorlink_types::Operator;
 
 use crate::instruction::{Instruction, magnitude};
 use crate::simd::Simd;
-use crate::tensor::{Slice, SliceMut, TorchTensor, each_width};
+use crate::slice::{Slice, SliceMut, each_width};
+use crate::tensor::TorchTensor;
 use block::fits_i32;
 use elementwise::Precision;
 use rows::Rows;

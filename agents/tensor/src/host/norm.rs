@@ -5,7 +5,7 @@ use super::block::{BLOCK, rescale};
 use super::elementwise::Precision;
 use crate::instruction::{Norm, Spread};
 use crate::simd::{Simd, multiversion};
-use crate::tensor::{Slice, SliceMut};
+use crate::slice::{Slice, SliceMut};
 
 /// What a row is normalised by: `μ`, `R` and `j`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -10,7 +10,7 @@ use super::elementwise::Precision;
 use super::philox::draw;
 use super::tail::least_of;
 use crate::simd::{Simd, multiversion};
-use crate::tensor::{Slice, SliceMut, each_width};
+use crate::slice::{Slice, SliceMut, each_width};
 
 /// Entries of the table for each number of leading zeros.
 const OCTAVE: i32 = 257;

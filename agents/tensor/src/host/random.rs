@@ -3,14 +3,13 @@
 use tensorlink_num::philox::{SERVED, key_words};
 use tensorlink_program::StepContext;
 
-use super::block::{BLOCK, Element, for_blocks, rescale};
+use super::block::{BLOCK, Element, for_blocks, for_rows, rescale};
 use super::elementwise::Precision;
 use super::philox::draw_all;
 use super::quotient::{ESTIMATED, F32_LIMIT, bound, corrected_quotient, floor_quotient};
-use super::rows::for_rows;
 use crate::instruction::Dropout;
 use crate::simd::{Simd, multiversion};
-use crate::tensor::{Slice, SliceMut};
+use crate::slice::{Slice, SliceMut};
 
 /// What the draws of an operator have in common: the key, and the last three words of the counter.
 #[derive(Clone, Copy)]

@@ -3,7 +3,7 @@
 use super::block::{BLOCK, Block, Element, for_blocks};
 use super::quotient::{ESTIMATED, bound, floor_quotient, floor_root};
 use crate::simd::{Simd, multiversion};
-use crate::tensor::{Slice, SliceMut};
+use crate::slice::{Slice, SliceMut};
 
 multiversion! {
     /// What Ratio divides by.

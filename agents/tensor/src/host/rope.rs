@@ -3,7 +3,7 @@
 use super::block::{Accumulator, rescale};
 use super::elementwise::Precision;
 use crate::simd::{Simd, multiversion};
-use crate::tensor::{Slice, SliceMut};
+use crate::slice::{Slice, SliceMut};
 
 /// Rounds any `i32` to `2^shift`, half to even, and clamps (rule N-2); `1 ≤ shift`.
 #[inline(always)]

@@ -1,9 +1,9 @@
 //! Operators that reduce rows, or use one value for each row.
 
-use super::block::{Element, for_blocks, rescale_block};
+use super::block::{Element, for_blocks, for_rows, rescale_block};
 use super::elementwise::Precision;
 use crate::simd::{Simd, multiversion};
-use crate::tensor::{Slice, SliceMut, each_width};
+use crate::slice::{Slice, SliceMut, each_width};
 
 /// Rows of a tensor, and what of them is visible (rule N-8).
 #[derive(Clone, Copy, Debug)]
@@ -87,14 +87,4 @@ pub(crate) fn one_hot_sub(
         });
         rescale_block(simd, block, to.shift, to.limit);
     });
-}
-
-/// Splits the block that begins at element `start` where rows end: `f(row number, first column, elements)`.
-pub(crate) fn for_rows<A>(start: usize, row: usize, mut block: &mut [A], mut f: impl FnMut(usize, usize, &mut [A])) {
-    let (mut m, mut column) = (start / row, start % row);
-    while !block.is_empty() {
-        let (part, rest) = block.split_at_mut((row - column).min(block.len()));
-        f(m, column, part);
-        (m, column, block) = (m + 1, 0, rest);
-    }
 }

@@ -6,7 +6,7 @@ use super::quotient::ESTIMATED;
 use super::ratio::rounded_ratio;
 use super::stream::fence;
 use crate::simd::{Simd, multiversion};
-use crate::tensor::{Slice, SliceMut};
+use crate::slice::{Slice, SliceMut};
 
 /// Elements of a block: those of an optimiser's run, of which there are some sixteen, fill a first-level cache of
 /// 32 KiB.

@@ -1,10 +1,9 @@
 //! RowCombine and RowMul: an element of the second operand for each run of the first (rules N-38 and N-39).
 
-use super::block::{Accumulator, BLOCK, Block, for_blocks, rescale};
+use super::block::{Accumulator, BLOCK, Block, for_blocks, for_rows, rescale};
 use super::elementwise::{Precision, combine_block, mul_block, scale_block};
-use super::rows::for_rows;
 use crate::simd::{Simd, multiversion};
-use crate::tensor::{Slice, SliceMut};
+use crate::slice::{Slice, SliceMut};
 
 /// Runs from which on elements are computed with one for all of them; shorter ones are written out.
 const LONG: usize = 32;

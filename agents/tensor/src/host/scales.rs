@@ -1,10 +1,9 @@
 //! Rows scaled one by one: what libtorch's products are finished with (rules N-25 and N-51), and Gather (rule N-30).
 
-use super::block::{Accumulator, BLOCK, for_blocks, rescale};
+use super::block::{Accumulator, BLOCK, for_blocks, for_rows, rescale};
 use super::elementwise::{Precision, scale_block};
-use super::rows::for_rows;
 use crate::simd::{Simd, multiversion};
-use crate::tensor::{Slice, SliceMut};
+use crate::slice::{Slice, SliceMut};
 
 multiversion! {
     fn scale_part(sums: &mut [i64], r: i64, c: &[i64], to: Precision) {

@@ -4,7 +4,7 @@ use super::block::{Element, rescale};
 use super::elementwise::Precision;
 use super::layout::transpose;
 use crate::simd::{Simd, multiversion};
-use crate::tensor::{Slice, SliceMut, each_width};
+use crate::slice::{Slice, SliceMut, each_width};
 
 multiversion! {
     fn add<T: Element>(row: &[T], sums: &mut [i64]) {

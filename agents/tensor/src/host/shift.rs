@@ -6,7 +6,7 @@ use super::block::{Accumulator, BLOCK, Element, rescale_block};
 use super::rows::magnitude;
 use super::wide::shift_row;
 use crate::simd::{Simd, multiversion};
-use crate::tensor::{Slice, SliceMut, each_width};
+use crate::slice::{Slice, SliceMut, each_width};
 
 multiversion! {
     fn largest_of<T: Element>(a: &[T], largest: &mut i64) {

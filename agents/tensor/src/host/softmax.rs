@@ -7,7 +7,7 @@ use super::exp::Powers;
 use super::rows::{Rows, row_max, row_sums};
 use super::table::Cells;
 use crate::simd::Simd;
-use crate::tensor::{Slice, SliceMut};
+use crate::slice::{Slice, SliceMut};
 
 /// Rules N-19 to N-22 in a row, of words.
 pub(crate) struct Softmax {

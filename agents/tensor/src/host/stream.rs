@@ -12,7 +12,7 @@ use super::block::Element;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::Level;
 use crate::simd::Simd;
-use crate::tensor::{Slice, SliceMut};
+use crate::slice::{Slice, SliceMut};
 
 /// Bytes of a line.
 const LINE: usize = 64;
@@ -28,7 +28,7 @@ impl Slice<'_> {
                 unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
             }
         }
-        crate::tensor::each_width!(Slice, self, v => lines(v, start, length));
+        crate::slice::each_width!(Slice, self, v => lines(v, start, length));
     }
 
     /// Nothing, where there are no hints.

@@ -10,7 +10,7 @@ use super::values::Values;
 use super::wide;
 use crate::instruction::Lookup;
 use crate::simd::{Simd, multiversion};
-use crate::tensor::{Slice, SliceMut, each_width};
+use crate::slice::{Slice, SliceMut, each_width};
 
 /// Largest exponent of ExpNeg, in 16 fraction bits: beyond it the result is 0.
 pub(crate) const EXP_MAX: i64 = 40 << 16;

@@ -3,7 +3,7 @@
 use super::block::{Element, rescale};
 use super::elementwise::Precision;
 use crate::simd::{Simd, multiversion};
-use crate::tensor::{Slice, SliceMut, each_width};
+use crate::slice::{Slice, SliceMut, each_width};
 
 /// Elements counted in one byte for each lane.
 const STRIDE: usize = 128;

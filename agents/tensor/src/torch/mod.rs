@@ -2,7 +2,8 @@
 //!
 //! What moves or compares mantissas leaves them in their width. Everything else but matrix products is computed in
 //! `int64`, where rule N-6 keeps every accumulator below 2^62; shifts are arithmetic, so that they are floors. Matrix
-//! products are in [`matmul`] and [`heads`], longer rules in `norm`, `rope`, `sampling`, `training` and `random`.
+//! products are in [`matmul`] and [`heads`], the lengths that they take in [`lengths`], longer rules in `norm`, `rope`,
+//! `sampling`, `training` and `random`.
 
 use tch::{Kind, TchError, Tensor};
 use tensorlink_num::checked::MAX_ROW_SHIFT;
@@ -14,6 +15,7 @@ use crate::instruction::{Instruction, Lookup};
 use crate::tensor::{TorchTensor, device as failed, dims, kind};
 
 pub(crate) mod heads;
+pub(crate) mod lengths;
 pub(crate) mod matmul;
 mod norm;
 mod random;

@@ -7,9 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::build::{GRADIENT_BITS, Place};
+use super::place::Place;
 use super::{Class, Function, NodeId, Op, Phase, Precision, StepGraph};
 use crate::model::Network;
+
+/// Bits of gradients by activations and logits, whatever those of the operands that they are multiplied with. In 8,
+/// what rows that are known well still have to say is below the last one.
+pub(super) const GRADIENT_BITS: u8 = 16;
 
 /// Gradients of one micro-batch by the state tensor they belong to.
 pub type Gradients = BTreeMap<NodeId, NodeId>;

@@ -1,6 +1,7 @@
 //! A network's training step as a graph.
 
-use super::autodiff::{self, Gradients};
+use super::autodiff::{self, GRADIENT_BITS, Gradients};
+use super::place::Place;
 use super::{
     Class, ConstantValues, Function, Node, NodeId, Observed, Op, Phase, Precision, Slot, StateNode, StepGraph,
 };
@@ -10,22 +11,12 @@ use crate::model::{Activation, Linear, Network};
 pub const MASTER_BITS: u8 = 32;
 /// Bits of tensors that are no matmul operand: softmax and GELU inputs.
 pub const WIDE_BITS: u8 = 16;
-/// Bits of gradients by activations and logits, whatever those of the operands that they are multiplied with. In 8,
-/// what rows that are known well still have to say is below the last one.
-pub(super) const GRADIENT_BITS: u8 = 16;
 /// Bits of factors that differ from step to step.
 const FACTOR_BITS: u8 = 24;
 /// Bits of a constant of ones.
 pub(super) const ONE: Precision = Precision::Fixed { bits: 2, exponent: 0 };
 /// Bits and exponent of probabilities (rule N-20).
 pub(super) const PROBABILITY: Precision = Precision::Fixed { bits: 26, exponent: 24 };
-
-/// Where new nodes go.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
-    pub(super) phase: Phase,
-    pub(super) layer: usize,
-}
 
 /// The leaves and casts of one layer.
 struct Parameters {

@@ -10,6 +10,7 @@ pub mod build;
 pub mod float;
 pub mod language;
 pub mod parts;
+mod place;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -10,6 +10,7 @@
 
 mod compute;
 mod error;
+mod halting;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -34,10 +35,9 @@ use error::{Interruption, Stop};
 use crate::awaited::{Awaited, Side};
 use crate::boundary::{Neighbour, Neighbours};
 use crate::context::Context;
-use crate::halt::Halt;
 use crate::link::{Link, LinkError, agree_on_interval};
 use crate::metrics::{Meter, observed};
-use crate::record::{LaneLog, LaneRecord};
+use crate::record::{Halt, LaneLog, LaneRecord};
 use crate::stream_router::Visitors;
 
 /// Intervals on disk ahead of the chain, beside the one that is computed; bounds what a stuck chain makes us do unpaid.
@@ -277,7 +277,7 @@ where
     }
 
     /// Tells how the lane gets on after so many intervals.
-    pub(crate) async fn publish(&self, meter: &mut Meter, intervals: u32) {
+    async fn publish(&self, meter: &mut Meter, intervals: u32) {
         let (sent, received) = self.context.ports.net.bytes_moved();
         let mut progress: Progress = meter.report(intervals * self.job.steps_per_interval, sent + received);
         if let Some(Halt { excess, readings, .. }) = self.halted_before(intervals) {

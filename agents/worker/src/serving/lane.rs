@@ -19,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::book::{Book, EnterError, Entry, Signed};
 use super::runner::{Cached, Whole};
-use super::texts::Text;
-use super::thread::{Done, LaneThread, StartError, Step};
+use super::texts::{Step, Text};
+use super::thread::{Done, LaneThread, StartError};
 use crate::context::Context;
 
 /// Tokens of credit unless configured otherwise, and in longest texts: whichever is more.

@@ -4,8 +4,6 @@ use std::collections::HashMap;
 
 use tensorlink_node::footprint::{MAX_TEXT_BYTES, MAX_TEXTS};
 
-use super::thread::Step;
-
 /// Seconds after which a text that nobody continues is forgotten.
 pub const IDLE: u64 = 600;
 /// Tokens for which memory is taken at once.
@@ -20,6 +18,23 @@ pub struct Row {
     pub controls: usize,
     /// Given; 0 where a stage gives nothing before the last tokens.
     pub given: usize,
+}
+
+/// The next tokens of a text, no more in all than the stage's longest text has.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// The text.
+    pub text: u32,
+    /// Tokens sent before.
+    pub position: u32,
+    /// The tokens' rows.
+    pub rows: Vec<u8>,
+    /// How their successors are chosen, on a stage that chooses tokens; else empty.
+    pub controls: Vec<u8>,
+    /// How many they are; none only to end a text.
+    pub tokens: u32,
+    /// Whether they are the last.
+    pub last: bool,
 }
 
 /// An open text.

@@ -14,7 +14,7 @@ use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
 use super::runner::{Runner, RunnerError, Turn};
-use super::texts::{Row, Stuck, Text, Texts};
+use super::texts::{Row, Step, Stuck, Text, Texts};
 
 /// Why a lane's thread could not be started.
 #[derive(Debug, Error)]
@@ -35,23 +35,6 @@ pub enum StartError {
         /// Why.
         reason: String,
     },
-}
-
-/// The next tokens of a text, no more in all than the stage's longest text has.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Step {
-    /// The text.
-    pub text: u32,
-    /// Tokens sent before.
-    pub position: u32,
-    /// The tokens' rows.
-    pub rows: Vec<u8>,
-    /// How their successors are chosen, on a stage that chooses tokens; else empty.
-    pub controls: Vec<u8>,
-    /// How many they are; none only to end a text.
-    pub tokens: u32,
-    /// Whether they are the last.
-    pub last: bool,
 }
 
 /// What became of a step.

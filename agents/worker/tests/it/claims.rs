@@ -3,7 +3,8 @@
 use tensorlink_node::ports::chain::JobState;
 use tensorlink_types::B256;
 use tensorlink_types::abi::Claim;
-use tensorlink_worker::claims::{self, ClaimsError};
+use tensorlink_worker::claimant::ClaimsError;
+use tensorlink_worker::claims;
 use tensorlink_worker::record::{self, LaneRecord};
 
 use crate::bench::{Bench, INTERVALS, claim};

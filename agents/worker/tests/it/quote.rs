@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use tensorlink_node::budget::{Budget, Room};
+use tensorlink_node::budget::Budget;
 use tensorlink_node::footprint::Footprint;
 use tensorlink_node::ports::Store;
 use tensorlink_node::ports::chain::{JobState, JobView};
 use tensorlink_node::price::Prices;
 use tensorlink_node::price::{price_per_interval, price_per_token};
-use tensorlink_node::shard::ShardError;
+use tensorlink_node::shard::{Room, ShardError};
 use tensorlink_node::{Journal, Roster};
 use tensorlink_program::Reference;
 use tensorlink_types::abi::{JobKind, Offer};

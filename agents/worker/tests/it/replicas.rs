@@ -4,7 +4,8 @@
 use tensorlink_node::ports::chain::{Event, JobState};
 use tensorlink_proof::commit::seal;
 use tensorlink_types::{B256, Lane};
-use tensorlink_worker::claims::{self, ClaimsError};
+use tensorlink_worker::claimant::ClaimsError;
+use tensorlink_worker::claims;
 use tensorlink_worker::record::{Interval, LaneLog};
 use tensorlink_worker::sealing::{salt, told};
 

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use tempfile::NamedTempFile;
+use tensorlink_folder::ModelFolder;
 use tensorlink_model::compare::Comparison;
 use tensorlink_model::{CachedRunner, Session, Setting};
 use tensorlink_tensor::{Device, TorchEngine};
@@ -29,7 +30,6 @@ use super::time::{median, once};
 use super::{Measure, Row};
 use crate::device;
 use crate::quantized::passages::{PIECES, passages};
-use tensorlink_folder::ModelFolder;
 
 /// Times faster: reading, and the next token.
 const GOALS: [f64; 2] = [1.0, 0.9];

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::peers::LOCAL;
+use crate::config::LOCAL;
 use crate::when;
 
 /// Bytes that a node should find free, at least: less is full within a job.

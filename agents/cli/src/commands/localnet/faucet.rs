@@ -10,7 +10,7 @@ use super::process::Process;
 use super::state::State;
 use super::{FaucetArgs, chain, status};
 use crate::amount::{Wei, parse_amount};
-use crate::args::Common;
+use crate::config::Common;
 use crate::config::Config;
 use crate::{keys, output};
 

@@ -6,13 +6,13 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use tensorlink_folder::{ModelFolder, there};
 use toml::{Table, Value};
 
 use super::folder::{Folder, make};
 use super::nodes::Started;
 use super::state::{GATEWAY, Gateway};
 use super::{UpArgs, programs};
-use tensorlink_folder::{ModelFolder, there};
 
 /// It answers within: a large model has to be put into integers first.
 const START: Duration = Duration::from_secs(600);

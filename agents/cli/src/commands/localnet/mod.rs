@@ -36,7 +36,7 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use tokio_util::sync::CancellationToken;
 
-use crate::args::Common;
+use crate::config::Common;
 use crate::quantized::loss::Acceptance;
 
 /// Help: the commands in the order in which one tries them.

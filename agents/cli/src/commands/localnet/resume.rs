@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::folder::Folder;
 use super::process::Process;
 use super::state::{CHAIN, GATEWAY, State};
-use super::{UpArgs, chain, gateway, nodes, ports, status, up};
+use super::{UpArgs, chain, gateway, nodes, ports, status};
 use crate::live::say;
 
 /// Starts what does not run; returns its names.
@@ -77,7 +77,7 @@ async fn start(folder: &Folder, state: &mut State, args: &UpArgs, shutdown: &Can
     }
     let serving = start_gateway(folder, state, args)?;
     nodes::configure_user(folder, state)?;
-    let started = up::start_nodes(folder, state)?;
+    let started = nodes::start_all(folder, state)?;
     try_join_all(started.iter().map(|node| node.listens(folder))).await?;
     if let Some(serving) = &serving {
         gateway::ready(folder, serving).await?;

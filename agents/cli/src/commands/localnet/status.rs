@@ -14,7 +14,7 @@ use super::process::Process;
 use super::state::{CHAIN, GATEWAY, Node, State};
 use super::{gateway, nodes};
 use crate::amount::Wei;
-use crate::args::Common;
+use crate::config::Common;
 use crate::config::Config;
 use crate::{node, output};
 

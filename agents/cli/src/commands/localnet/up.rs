@@ -14,7 +14,7 @@ use super::nodes::{self, MEMORY, PRICE, STAKE, Started};
 use super::state::{Chain, Gateway, Role, State, VALIDATOR};
 use super::{UpArgs, chain, down, gateway, next, ports, programs, resume, status};
 use crate::amount::parse_amount;
-use crate::args::Common;
+use crate::config::Common;
 use crate::live::say;
 
 /// SNO of the configuration's key.
@@ -131,7 +131,7 @@ async fn build(folder: &Folder, state: &mut Option<State>, args: &UpArgs, shutdo
     try_join_all(bonds).await?;
 
     say!("starting a validator and {} workers ...", args.workers);
-    let started = start_nodes(folder, state)?;
+    let started = nodes::start_all(folder, state)?;
     try_join_all(started.iter().map(|node| node.listens(folder))).await?;
     if let Some(serving) = &serving {
         say!("waiting for the gateway ...");
@@ -177,19 +177,4 @@ async fn keys(folder: &Folder, state: &State, roles: Vec<(String, Role)>) -> Res
     let user = tokio::task::spawn_blocking(move || nodes::new_key(Path::new(&user)));
     let made = try_join_all(making).await?.into_iter().collect::<Result<Vec<_>>>()?;
     Ok((user.await??.address(), made))
-}
-
-/// Starts every node that does not run.
-pub(super) fn start_nodes(folder: &Folder, state: &mut State) -> Result<Vec<Started>> {
-    let mut started = Vec::new();
-    for at in 0..state.nodes.len() {
-        if state.nodes[at].process.as_ref().is_some_and(super::process::Process::runs) {
-            continue;
-        }
-        let node = nodes::start(folder, state, &state.nodes[at])?;
-        state.nodes[at].process = Some(node.process.clone());
-        state.save(folder)?;
-        started.push(node);
-    }
-    Ok(started)
 }

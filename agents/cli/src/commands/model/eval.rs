@@ -1,19 +1,38 @@
 //! `tensorlink model eval`.
+#![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
 
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
+use clap::Args;
 use serde::Serialize;
+use tensorlink_folder::ModelFolder;
+use tensorlink_folder::distance::Choice;
 use tensorlink_model::Setting;
 
-use crate::args::EvalArgs;
 use crate::config::Config;
 use crate::live::say;
 use crate::output;
 use crate::quantized::loss::{self, Tolerance};
-use crate::quantized::{Distance, SENTENCES, beside, distance, encode, known, prepare_on, texts};
-use tensorlink_folder::ModelFolder;
-use tensorlink_folder::distance::Choice;
+use crate::quantized::{Distance, Quantising, SENTENCES, beside, distance, encode, known, prepare_on, texts};
+
+#[derive(Args, Debug)]
+pub struct EvalArgs {
+    /// Folder of the transformer, as Hugging Face publishes it or quantised, or a .gguf file.
+    pub model: PathBuf,
+    /// With a quantised folder: the folder or .gguf file that it was made of, for the floats.
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["calibration", "setting"])]
+    pub against: Option<PathBuf>,
+    /// Texts to measure on, one a line [default: 200 of ours].
+    #[arg(long, value_name = "FILE")]
+    pub texts: Option<PathBuf>,
+    #[command(flatten)]
+    pub how: Quantising,
+    /// Device: cpu, cuda or cuda:N [default: cuda if there is one].
+    #[arg(long, env = "TENSORLINK_DEVICE")]
+    pub device: Option<String>,
+}
 
 /// What is printed.
 #[derive(Serialize)]

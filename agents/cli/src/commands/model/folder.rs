@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde::Serialize;
+use tensorlink_folder::ModelFolder;
 use tensorlink_model::{Architecture, ContextLimit, Output, Parameter, Setting, memory, parameters};
 
 use crate::config::Config;
 use crate::output;
-use tensorlink_folder::ModelFolder;
 
 /// What is shown of a folder.
 #[derive(Serialize)]

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail, ensure};
 use serde::Serialize;
+use tensorlink_folder::{Survey, may_be_model, there, vacant};
 
 use super::folder::{Shown, rows, show};
 use crate::advice;
 use crate::config::Config;
 use crate::live::say;
 use crate::output;
-use tensorlink_folder::{Survey, may_be_model, there, vacant};
 
 #[derive(Serialize)]
 struct Report {

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde::Serialize;
+use tensorlink_folder::{Adapters, ModelFolder, Tuned, vacant};
 
 use crate::config::Config;
 use crate::output;
-use tensorlink_folder::{Adapters, ModelFolder, Tuned, vacant};
 
 #[derive(Serialize)]
 struct Merged {

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use serde::Serialize;
+use tensorlink_folder::{ModelFolder, integers, vacant};
 use tensorlink_model::Setting;
 
 use super::folder::count;
@@ -12,7 +13,6 @@ use crate::config::Config;
 use crate::live::say;
 use crate::output;
 use crate::quantized::{Distance, Quantising, loss, measured};
-use tensorlink_folder::{ModelFolder, integers, vacant};
 
 #[derive(Serialize)]
 struct Made<'a> {

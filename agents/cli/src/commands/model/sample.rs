@@ -5,6 +5,10 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde::Serialize;
+use tensorlink_folder::{ModelFolder, TokenizerError};
+use tensorlink_gateway::backend::Backend;
+use tensorlink_gateway::generation::batch::Capacity;
+use tensorlink_gateway::generation::{Ask, Finish, Prompt, SamplingParams};
 use tensorlink_model::Output;
 use tokio_util::sync::CancellationToken;
 
@@ -12,10 +16,6 @@ use crate::commands::local::{named, open};
 use crate::config::Config;
 use crate::output;
 use crate::quantized::Quantising;
-use tensorlink_folder::{ModelFolder, TokenizerError};
-use tensorlink_gateway::backend::Backend;
-use tensorlink_gateway::generation::batch::Capacity;
-use tensorlink_gateway::generation::{Ask, Finish, Prompt, SamplingParams};
 
 /// One text at a time.
 const CAPACITY: Capacity = Capacity { queue: 1, texts: 1 };
@@ -177,10 +177,10 @@ impl Text {
 mod tests {
     use std::path::Path;
 
+    use tensorlink_folder::Trained;
     use tensorlink_model::random::{Dimensions, gpt2, weights};
 
     use super::*;
-    use tensorlink_folder::Trained;
 
     const SIZE: Dimensions =
         Dimensions { vocabulary: 4, width: 16, layers: 1, heads: 2, kv_heads: 2, hidden: 24, context: 8 };

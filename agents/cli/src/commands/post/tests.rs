@@ -3,11 +3,11 @@
 use std::fs;
 
 use tempfile::TempDir;
+use tensorlink_folder::fixture::written;
 use tensorlink_model::Family;
 use tensorlink_model::fixture::{Folder, VOCABULARY, gguf};
 
 use super::*;
-use tensorlink_folder::fixture::written;
 
 /// A folder of a family, and in it a model file that trains it on, with a text.
 fn tune(family: Family, context: u32) -> TempDir {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tensorlink_gateway::backend::{Before, Makes, Model};
+use tensorlink_gateway::backend::{Before, Makes, Model, TokenizeError};
 use tensorlink_gateway::exact::Exact;
-use tensorlink_gateway::local::{Local, TokenizeError};
+use tensorlink_gateway::local::Local;
 use tensorlink_model::random::{self, Dimensions};
 use tensorlink_model::{Architecture, Quantized, Setting, StageRunner, tokens};
 use tensorlink_tensor::float::{FloatModel, Precision};

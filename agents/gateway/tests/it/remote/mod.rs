@@ -13,10 +13,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tensorlink_gateway::backend::{Backend, BackendError, Makes, Model};
+use tensorlink_gateway::backend::{Backend, BackendError, EmbedError, Makes, Model, TokenizeError};
 use tensorlink_gateway::generation::language::{Language, Spell};
 use tensorlink_gateway::generation::{Ask, Prompt, SamplingParams};
-use tensorlink_gateway::local::{EmbedError, TokenizeError};
 use tensorlink_gateway::remote::{Remote, Words};
 use tensorlink_gateway::{Access, Gateway, Limits, server};
 use tensorlink_model::choice::controls;

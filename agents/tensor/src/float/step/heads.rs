@@ -2,8 +2,7 @@
 
 use tch::{Kind, TchError, Tensor};
 
-use super::node::per;
-use super::product;
+use super::{per, product};
 
 /// `Σ_d q[t,h,d]·k[s,g,d]` of every head; operands with the lengths of their rows.
 pub(super) fn scores(

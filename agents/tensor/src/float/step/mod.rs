@@ -208,3 +208,7 @@ fn loss(graph: &StepGraph, values: &Values<'_>) -> Result<f64, TchError> {
 fn dims(node: &Node) -> Vec<i64> {
     node.dims.iter().map(|d| i64::from(*d)).collect()
 }
+
+fn per(whole: i64, part: i64) -> i64 {
+    whole.checked_div(part).unwrap_or_default()
+}

@@ -5,7 +5,7 @@ use tensorlink_num::{StepContext, philox};
 use tensorlink_training::step::float::factors;
 use tensorlink_training::step::{Function, Node, Op, StepGraph};
 
-use super::{Values, dims, heads, product, rows};
+use super::{Values, dims, heads, per, product, rows};
 
 /// A node's value, in its shape.
 pub(super) fn compute(
@@ -126,10 +126,6 @@ pub(super) fn compute(
 /// Length of a node's rows.
 pub(super) fn row(node: &Node) -> i64 {
     node.dims.last().map_or(1, |d| i64::from(*d)).max(1)
-}
-
-pub(super) fn per(whole: i64, part: i64) -> i64 {
-    whole.checked_div(part).unwrap_or_default()
 }
 
 fn lacking(node: &Node, operand: usize) -> TchError {

@@ -3,7 +3,7 @@
 use tch::{Kind, TchError, Tensor};
 use tensorlink_training::step::Spread;
 
-use super::node::per;
+use super::per;
 
 /// All rows of so many elements, `[rows, length]`.
 pub(super) fn of(x: &Tensor, length: i64) -> Result<Tensor, TchError> {

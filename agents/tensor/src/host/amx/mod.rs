@@ -29,7 +29,7 @@ use super::vnni::finish::Finish;
 use super::vnni::matrix::{Batch, Matrix};
 use super::vnni::share::{Part, share};
 use super::vnni::{Operand, Vnni, bytes_of};
-use crate::tensor::{Slice, SliceMut, each_width};
+use crate::slice::{Slice, SliceMut, each_width};
 use product::{Product, Target};
 use tile::Tiles;
 

@@ -7,9 +7,9 @@ use std::arch::x86_64::{
 
 use super::super::block::Element;
 use super::super::vnni::finish::{Finish, widen};
+use super::super::vnni::lanes::{LANES, Lanes, VECTOR, WORD, load};
 use super::super::vnni::matrix::Matrix;
-use super::super::vnni::pack::{LANES, Lanes, VECTOR, WORD, pack, transpose, used};
-use super::super::vnni::tile::load;
+use super::super::vnni::pack::{pack, transpose, used};
 use super::slices::Slices;
 use super::tile::{Block, Halves, RightHalves, Signed, Signs, Tile, Tiles};
 

@@ -2,8 +2,8 @@
 
 use std::arch::x86_64::{_mm256_storeu_si256, _mm512_cvtepi16_epi8, _mm512_maskz_loadu_epi8, _mm512_srli_epi16};
 
+use super::super::vnni::lanes::{LANES, VECTOR, first_bytes};
 use super::super::vnni::matrix::{Matrix, View};
-use super::super::vnni::pack::{LANES, VECTOR, first_bytes};
 
 /// High bytes and low bytes of rows of words: whole blocks of 16 rows of whole vectors, filled up with zeros.
 pub(super) struct Slices {

@@ -6,7 +6,7 @@
 use std::arch::asm;
 use std::marker::PhantomData;
 
-use super::super::vnni::pack::{LANES, Lanes, VECTOR};
+use super::super::vnni::lanes::{LANES, Lanes, VECTOR};
 
 /// Tiles of sums of a block.
 const SUMS: usize = 4;

@@ -18,10 +18,11 @@ use std::arch::x86_64::{
 
 use super::super::block::Element;
 use super::finish::Finish;
+use super::lanes::{LANES, Lanes, WORD, load, save, vector};
 use super::matrix::Matrix;
-use super::pack::{LANES, Lanes, WORD, pack};
+use super::pack::pack;
 use super::product::{NR, PACKED_ROWS, ahead};
-use super::tile::{Bytes, Dot, Slices, dots, load, save, sums_of, tile};
+use super::tile::{Bytes, Dot, Slices, dots, sums_of, tile};
 
 /// Rows of a tile, each with two sums.
 const MR: usize = 4;
@@ -217,7 +218,7 @@ fn halve(panel: &mut [Lanes]) {
     for (place, byte) in order.iter_mut().enumerate() {
         *byte = (place % 16 / 4 * 4 + [0, 2, 1, 3][place % 4]) as u8;
     }
-    let order = super::tile::vector(&order);
+    let order = vector(&order);
     for [first, second] in panel.as_chunks_mut::<2>().0 {
         let (x, y) = (_mm512_xor_si512(load(first), top), _mm512_xor_si512(load(second), top));
         let high = _mm512_or_si512(_mm512_and_si512(_mm512_srli_epi32::<8>(x), even), _mm512_and_si512(y, odd));

@@ -1,6 +1,6 @@
 //! Where the operands of products lie in memory.
 
-use super::pack::LANES;
+use super::lanes::LANES;
 
 /// Rows of equal length, equally far apart, in elements of a tensor's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

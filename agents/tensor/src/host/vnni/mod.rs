@@ -17,6 +17,7 @@
 //! |---|---|
 //! | [`matrix`] | where operands lie: heads and parts of rows are read in place |
 //! | [`finish`] | scales and rescales sums while they are in cache |
+//! | `lanes` | vectors of sixteen words |
 //! | `pack` | interleaves rows |
 //! | `tile` | the inner loops |
 //! | `product` | one product of bytes, or of words |
@@ -25,18 +26,19 @@
 
 pub(crate) mod finish;
 mod halves;
+pub(super) mod lanes;
 pub(crate) mod matrix;
 pub(super) mod pack;
 mod product;
 pub(super) mod share;
-pub(super) mod tile;
+mod tile;
 
 use super::block::{Accumulator, Element};
-use crate::tensor::{Slice, SliceMut, each_width};
+use crate::slice::{Slice, SliceMut, each_width};
 use finish::Finish;
 use halves::Halves;
+use lanes::LANES;
 use matrix::{Batch, Matrix};
-use pack::LANES;
 use product::{PACKED_ROWS, Product};
 use share::{Part, share};
 use tile::{Bytes, Dot, Words};

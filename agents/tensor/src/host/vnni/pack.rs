@@ -8,28 +8,8 @@ use std::arch::x86_64::{
     _mm512_unpackhi_epi32, _mm512_unpackhi_epi64, _mm512_unpacklo_epi32, _mm512_unpacklo_epi64, _mm512_xor_si512,
 };
 
+use super::lanes::{LANES, Lanes, VECTOR, WORD, first_bytes};
 use super::matrix::Matrix;
-
-/// Rows of a panel; words of a vector.
-pub(in crate::host) const LANES: usize = 16;
-/// Bytes of a vector.
-pub(in crate::host) const VECTOR: usize = 64;
-/// Bytes of a word.
-pub(in crate::host) const WORD: usize = 4;
-
-/// One word of each of 16 rows; aligned so that loading one never crosses a cache line.
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-pub(in crate::host) struct Lanes(pub(in crate::host) [i32; LANES]);
-
-impl Lanes {
-    pub(in crate::host) const ZERO: Self = Self([0; LANES]);
-}
-
-/// A mask of the first `n` of 64 bytes.
-pub(in crate::host) const fn first_bytes(n: usize) -> u64 {
-    if n >= VECTOR { u64::MAX } else { (1 << n) - 1 }
-}
 
 /// Bytes of the rows up to the last vector that is not 0 in each of them.
 #[target_feature(enable = "avx512f,avx512bw")]

@@ -7,8 +7,9 @@ use std::arch::x86_64::{
 
 use super::super::block::{Accumulator, Element};
 use super::finish::{Finish, widen};
+use super::lanes::{LANES, Lanes, VECTOR, WORD};
 use super::matrix::Matrix;
-use super::pack::{LANES, Lanes, VECTOR, WORD, pack, split, split_row, used as used_of};
+use super::pack::{pack, split, split_row, used as used_of};
 use super::tile::{Dot, STREAMS, Sums, dots, empty, sums_of, tile, wide_sums_of};
 
 /// From this many rows of `a` on, packing pays.

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::lanes::LANES;
 use super::matrix::{Batch, View};
-use super::pack::LANES;
 
 /// Multiplications of bytes below which other threads cost more than they bring.
 const WORTH_SHARING: usize = 1 << 22;

@@ -2,14 +2,15 @@
 
 use std::arch::x86_64::{
     __m512i, _MM_HINT_T0, _mm_prefetch, _mm512_add_epi32, _mm512_add_epi64, _mm512_dpbusd_epi32, _mm512_dpwssd_epi32,
-    _mm512_loadu_si512, _mm512_maskz_loadu_epi8, _mm512_reduce_add_epi32, _mm512_set1_epi8, _mm512_set1_epi32,
-    _mm512_setzero_si512, _mm512_shuffle_i32x4, _mm512_storeu_si512, _mm512_unpackhi_epi32, _mm512_unpackhi_epi64,
-    _mm512_unpacklo_epi32, _mm512_unpacklo_epi64, _mm512_xor_si512,
+    _mm512_maskz_loadu_epi8, _mm512_reduce_add_epi32, _mm512_set1_epi8, _mm512_set1_epi32, _mm512_setzero_si512,
+    _mm512_shuffle_i32x4, _mm512_unpackhi_epi32, _mm512_unpackhi_epi64, _mm512_unpacklo_epi32, _mm512_unpacklo_epi64,
+    _mm512_xor_si512,
 };
 
 use super::super::block::Accumulator;
 use super::finish::widen;
-use super::pack::{LANES, Lanes, VECTOR, first_bytes, transpose};
+use super::lanes::{LANES, Lanes, VECTOR, first_bytes, load, store};
+use super::pack::transpose;
 
 /// Rows of `b` that are read side by side when nothing is packed.
 pub(super) const STREAMS: usize = 4;
@@ -240,35 +241,4 @@ pub(super) fn wide_sums_of(vectors: &[__m512i; LANES]) -> [__m512i; 2] {
 #[inline]
 fn quarters(x: __m512i, y: __m512i) -> __m512i {
     _mm512_add_epi32(_mm512_shuffle_i32x4::<0x88>(x, y), _mm512_shuffle_i32x4::<0xdd>(x, y))
-}
-
-#[target_feature(enable = "avx512f")]
-#[inline]
-pub(in crate::host) fn load(lanes: &Lanes) -> __m512i {
-    // SAFETY: `Lanes` has the size of a vector.
-    unsafe { _mm512_loadu_si512((&raw const *lanes).cast()) }
-}
-
-/// A vector of bytes.
-#[target_feature(enable = "avx512f")]
-#[inline]
-pub(super) fn vector(bytes: &[u8; VECTOR]) -> __m512i {
-    // SAFETY: as many bytes as a vector has.
-    unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
-}
-
-#[target_feature(enable = "avx512f")]
-#[inline]
-pub(in crate::host) fn store(vector: __m512i) -> Lanes {
-    let mut lanes = Lanes::ZERO;
-    save(vector, &mut lanes);
-    lanes
-}
-
-/// [`store`] to where there is room.
-#[target_feature(enable = "avx512f")]
-#[inline]
-pub(super) fn save(vector: __m512i, lanes: &mut Lanes) {
-    // SAFETY: `Lanes` has the size of a vector.
-    unsafe { _mm512_storeu_si512((&raw mut *lanes).cast(), vector) };
 }

@@ -1,4 +1,4 @@
-"""Embeddings of all-MiniLM-L6-v2 in double precision, from nothing but numpy: reference.json for tests/minilm.rs.
+"""Embeddings of all-MiniLM-L6-v2 in double precision, from nothing but numpy: reference.json for tests/it/minilm.rs.
 
 pip install numpy safetensors tokenizers; python reference.py <model folder> > reference.json
 For "This is an example sentence" it gives what sentence-transformers gives: 0.0677, 0.0635, 0.0487, 0.0793, 0.0374, ...

@@ -2,7 +2,7 @@
 
 use tensorlink_model::{Norm, Placement, Positions, Rotary};
 
-use super::dropout::Dropped;
+use super::dropout::{Dropped, PROBABILITY_EXPONENT};
 use super::norm::NormPass;
 use super::{Builder, Quantised, narrow, wide};
 use crate::step::build::PROBABILITY as POWERS;
@@ -11,7 +11,6 @@ use crate::step::{Class, NodeId, Op, Precision};
 /// Bits and exponents of softmax (rule N-22).
 const SUM: Precision = Precision::Fixed { bits: 32, exponent: 16 };
 const PROBABILITY: Precision = Precision::Fixed { bits: super::NARROW_BITS, exponent: PROBABILITY_EXPONENT };
-pub(super) const PROBABILITY_EXPONENT: i16 = 15;
 /// Of cosines and sines.
 const TURNS: Precision = Precision::Fixed { bits: 16, exponent: 14 };
 /// What the backward pass needs of an attention.

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::{Builder, NodeId, is_of_text, narrow, part_of_sum, sum_site};
-use crate::step::build::Place;
+use crate::step::place::Place;
 use crate::step::{Class, Op, Phase, Precision};
 
 /// A fraction that clipping multiplies by.

@@ -9,6 +9,9 @@ use crate::model::MAX_MICRO_BATCHES;
 use crate::model::decoder::MAX_BLOCKS;
 use crate::step::{NodeId, Op, Precision};
 
+/// Exponent of the probabilities that values are mixed by, which dropout may take bits of.
+pub(super) const PROBABILITY_EXPONENT: i16 = 15;
+
 /// What is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Dropped {
@@ -52,7 +55,7 @@ impl Builder<'_> {
     /// Probabilities grow by what is dropped of them.
     pub(super) fn dropped_probabilities(&mut self, layer: usize, site: &str, probabilities: NodeId) -> NodeId {
         let growth = libm::ceil(-libm::log2(1.0 - self.recipe.dropout)) as i16;
-        let exponent = super::attention::PROBABILITY_EXPONENT.saturating_sub(growth);
+        let exponent = PROBABILITY_EXPONENT.saturating_sub(growth);
         let precision = Precision::Fixed { bits: super::NARROW_BITS, exponent };
         self.dropped(Dropped::Probabilities(layer), site, probabilities, precision)
     }

@@ -40,7 +40,8 @@ use std::sync::Arc;
 use tensorlink_model::{Architecture, Lora, Output, Parameter, Weights, parameters};
 use thiserror::Error;
 
-use super::build::{MASTER_BITS, Place};
+use super::build::MASTER_BITS;
+use super::place::Place;
 use super::{Class, Node, NodeId, Observed, Op, Phase, Precision, StepGraph};
 use crate::exponents::Margins;
 use crate::model::MAX_WIDTH;

@@ -4,7 +4,8 @@ use tensorlink_program::scale::equal_parts;
 
 use super::Builder;
 use crate::model::MAX_WIDTH;
-use crate::step::build::{ONE, Place};
+use crate::step::build::ONE;
+use crate::step::place::Place;
 use crate::step::{ConstantValues, Node, NodeId, Op, Phase, Precision};
 
 impl Builder<'_> {

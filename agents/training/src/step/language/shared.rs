@@ -21,7 +21,7 @@ use std::ops::Range;
 use tensorlink_model::Architecture;
 
 use super::{Builder, Recipe, Untrainable, Weight, part_of_sum, sum_site};
-use crate::step::build::Place;
+use crate::step::place::Place;
 use crate::step::{NodeId, Op, Phase, Precision, StepGraph};
 
 /// What a tick is in.

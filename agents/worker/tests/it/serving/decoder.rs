@@ -18,7 +18,8 @@ use tensorlink_proof::commit::tensor_root;
 use tensorlink_proof::merkle::list_root;
 use tensorlink_types::Operator;
 use tensorlink_worker::serving::runner::{Cached, Runner, RunnerError, Turn};
-use tensorlink_worker::serving::thread::{Done, LaneThread, StartError, Step};
+use tensorlink_worker::serving::texts::Step;
+use tensorlink_worker::serving::thread::{Done, LaneThread, StartError};
 
 use crate::serving::world::{World, ids, voucher};
 use crate::support::serving::{choosing_plans, decoder_plans, shards};

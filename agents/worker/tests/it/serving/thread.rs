@@ -10,8 +10,8 @@ use tensorlink_node::serving::{Gives, ServingShard};
 use tensorlink_num::Tensor;
 use tensorlink_program::Reference;
 use tensorlink_worker::serving::runner::{Runner, RunnerError, Turn, Whole};
-use tensorlink_worker::serving::texts::Text;
-use tensorlink_worker::serving::thread::{Done, LaneThread, StartError, Step};
+use tensorlink_worker::serving::texts::{Step, Text};
+use tensorlink_worker::serving::thread::{Done, LaneThread, StartError};
 
 use crate::support::lane;
 use crate::support::serving::{LONGEST, decoder_plans, serving_shards};

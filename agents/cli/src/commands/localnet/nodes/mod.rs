@@ -137,6 +137,21 @@ fn lends(memory: &str, price: &str) -> Table {
     ])
 }
 
+/// Starts every node that does not run.
+pub(super) fn start_all(folder: &Folder, state: &mut State) -> Result<Vec<Started>> {
+    let mut started = Vec::new();
+    for at in 0..state.nodes.len() {
+        if state.nodes[at].process.as_ref().is_some_and(Process::runs) {
+            continue;
+        }
+        let node = start(folder, state, &state.nodes[at])?;
+        state.nodes[at].process = Some(node.process.clone());
+        state.save(folder)?;
+        started.push(node);
+    }
+    Ok(started)
+}
+
 /// Starts a node's process by what is on disk.
 pub(super) fn start(folder: &Folder, state: &State, node: &Node) -> Result<Started> {
     configure(folder, state, node)?;
@@ -264,7 +279,7 @@ mod tests {
         configure_user(&folder, &state).unwrap();
         configure(&folder, &state, &state.nodes[1]).unwrap();
         let load = |path: std::path::PathBuf| {
-            let common = crate::args::Common { config: Some(path), ..Default::default() };
+            let common = crate::config::Common { config: Some(path), ..Default::default() };
             crate::config::Config::load(&common).unwrap()
         };
         let user = load(folder.config());

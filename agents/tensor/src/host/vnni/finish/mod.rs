@@ -18,8 +18,7 @@ use std::arch::x86_64::{
 };
 
 use super::super::block::{Accumulator, Element};
-use super::pack::LANES;
-use super::tile::store;
+use super::lanes::{LANES, store};
 
 pub(crate) use rescaled::Rescaled;
 pub(in crate::host) use round::widen;

@@ -7,8 +7,7 @@ use std::arch::x86_64::{
 
 use super::super::super::block::{Accumulator, Element, fits_i32, rescale};
 use super::super::super::elementwise::Precision;
-use super::super::pack::{LANES, Lanes};
-use super::super::tile::store;
+use super::super::lanes::{LANES, Lanes, store};
 use super::round::{round, rounds};
 use super::{Finish, spill, write, write_lanes};
 

@@ -10,12 +10,11 @@ use std::borrow::Cow;
 
 use super::super::super::block::{Accumulator, Element, rescale};
 use super::super::super::elementwise::Precision;
-use super::super::pack::LANES;
-use super::super::tile::store;
+use super::super::lanes::{LANES, store};
 use super::round::{round, round_high, round_low, rounds, rounds_high, widen};
 use super::scales::{largest, narrow, panel};
 use super::{Finish, first_lanes, spill, write, write_lanes};
-use crate::tensor::Slice;
+use crate::slice::Slice;
 
 /// `rescale(r[m]·c[n]·Σ)`: rule N-25.
 pub(crate) struct Scaled<'a> {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use super::super::super::block::Element;
 use super::first_lanes;
-use crate::tensor::{Slice, each_width};
+use crate::slice::{Slice, each_width};
 
 /// Scales in 32 bits, if they fit.
 pub(super) fn narrow(scales: Slice<'_>) -> Option<Cow<'_, [i32]>> {

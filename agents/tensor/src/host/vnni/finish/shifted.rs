@@ -6,11 +6,11 @@ use std::borrow::Cow;
 use super::super::super::block::{Accumulator, Element, rescale};
 use super::super::super::elementwise::Precision;
 use super::super::super::shift::of_row;
-use super::super::pack::LANES;
+use super::super::lanes::LANES;
 use super::round::{join, join_scaled, round, round_products, rounds, widen};
 use super::scales::{narrow, panel};
 use super::{Finish, spill, write, write_lanes};
-use crate::tensor::Slice;
+use crate::slice::Slice;
 
 /// `rescale(c[n]·Σ, shift − s[m])`: rule N-51.
 pub(crate) struct Shifted<'a> {

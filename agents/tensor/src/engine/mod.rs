@@ -1,13 +1,22 @@
 //! The engine: checks an operator, its operands and their device, and hands it to the chosen kernels.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | `mod` | [`TorchEngine`]: checks and dispatch |
+//! | `choice` | which kernels it takes |
+//! | `self_test` | what a kernel must reproduce |
+
+mod choice;
+mod self_test;
 
 use std::sync::Arc;
 
 use tensorlink_num::Tensor;
 use tensorlink_num::philox::draw_below;
-use tensorlink_program::fused::chain;
-use tensorlink_program::{Chain, Engine, EngineError, StepContext};
 #[cfg(target_arch = "x86_64")]
-use tensorlink_program::{FusedAttention, fused::attention::one_by_one};
+use tensorlink_program::FusedAttention;
+use tensorlink_program::engine::one_by_one;
+use tensorlink_program::{Chain, Engine, EngineError, StepContext};
 use tensorlink_types::Operator;
 use tensorlink_types::operator::Operand;
 
@@ -23,7 +32,7 @@ use crate::simd::Simd;
 #[cfg(target_arch = "x86_64")]
 use crate::sum::Sum;
 use crate::tensor::{TorchTensor, device as failed};
-use crate::{cuda, host, memory, self_test, torch};
+use crate::{cuda, host, memory, torch};
 
 /// [`Engine`] on libtorch, exact.
 #[derive(Clone, Debug)]
@@ -45,7 +54,7 @@ impl TorchEngine {
     /// [`EngineError::Device`] if there is no such device, or it computes wrongly.
     pub fn new(device: Device) -> Result<Self, EngineError> {
         Self::reach(device)?;
-        let (kernels, passed_over) = Kernels::choose(device)?;
+        let (kernels, passed_over) = choice::choose(device)?;
         let engine = Self { passed_over: passed_over.into(), ..Self::unchecked(device, kernels)? };
         self_test::operators(&engine)?;
         Ok(engine)
@@ -65,7 +74,7 @@ impl TorchEngine {
     }
 
     /// An engine whose kernels nothing was found out about yet.
-    pub(crate) fn unchecked(device: Device, kernels: Kernels) -> Result<Self, EngineError> {
+    fn unchecked(device: Device, kernels: Kernels) -> Result<Self, EngineError> {
         if device != Device::Cpu && kernels.elements != ElementKernel::Torch {
             return Err(EngineError::Device(format!("host kernels cannot compute on {device}")));
         }
@@ -238,7 +247,7 @@ impl Engine for TorchEngine {
         let own = self.kernels.own(false).filter(|_| self.kernels.elements != ElementKernel::Torch);
         let fused = own.map(|own| Attention::parse(attention, own)).transpose()?.flatten();
         let (Some(fused), Some(named)) = (fused, attention.operands()) else {
-            return one_by_one(self, attention, operands, context);
+            return one_by_one::attend(self, attention, operands, context);
         };
         self.accept(last, named.into_iter(), &operands)?;
         fused.compute(self.dispatch(), operands)
@@ -251,7 +260,7 @@ impl Engine for TorchEngine {
         context: &StepContext,
     ) -> Result<Vec<TorchTensor>, EngineError> {
         let Some(last) = chain.links().last().filter(|_| self.kernels.elements != ElementKernel::Torch) else {
-            return chain::one_by_one(self, chain, operands, context);
+            return one_by_one::chain(self, chain, operands, context);
         };
         self.accept(last.operator, chain.operands().into_iter(), operands)?;
         #[cfg(target_arch = "x86_64")]
@@ -262,7 +271,7 @@ impl Engine for TorchEngine {
         }
         match Run::parse(chain)? {
             Some(run) => run.compute(self.simd, operands),
-            None => chain::one_by_one(self, chain, operands, context),
+            None => one_by_one::chain(self, chain, operands, context),
         }
     }
 }

@@ -4,56 +4,35 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use tensorlink_node::bounds::{Bounds, Excess, Readings};
+use tensorlink_node::bounds::Readings;
 use tensorlink_program::engine::Engine;
 
+use super::LaneTask;
 use crate::boundary::Neighbours;
-use crate::lane::LaneTask;
 use crate::link::LinkError;
 use crate::metrics::Meter;
-use crate::record::LaneRecord;
+use crate::record::Halt;
 
 /// Time between two reports of it: whoever follows the job may have missed the first, or begin only later.
 const REPORT: Duration = Duration::from_secs(5);
-
-/// Where a lane goes no further, and why.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Halt {
-    /// Intervals that are done, the one that exceeds the bound being the last of them.
-    pub intervals: u32,
-    /// What is exceeded, and by how much.
-    pub excess: Excess,
-    /// All that this interval told.
-    pub readings: Readings,
-}
-
-impl Halt {
-    /// By what the interval before `record.next` told, if it exceeds a bound. The first loss is its own where there was
-    /// none before.
-    pub(crate) fn of(bounds: &Bounds, readings: Readings, record: &LaneRecord) -> Option<Self> {
-        let excess = bounds.exceeded(readings, record.first_loss.or(readings.loss))?;
-        Some(Self { intervals: record.next, excess, readings })
-    }
-}
 
 impl<E: Engine + Send + 'static> LaneTask<E>
 where
     E::Tensor: Send + 'static,
 {
     /// Whether what an interval told makes it the last one, before it is on disk.
-    pub(crate) fn exceeds(&self, readings: Readings) -> bool {
+    pub(super) fn exceeds(&self, readings: Readings) -> bool {
         Halt::of(&self.shard.bounds, readings, &self.log.get()).is_some()
     }
 
     /// Whether the lane goes no further than to the interval `next`.
-    pub(crate) fn halted_before(&self, next: u32) -> Option<Halt> {
+    pub(super) fn halted_before(&self, next: u32) -> Option<Halt> {
         self.log.get().halted.filter(|halt| halt.intervals == next)
     }
 
     /// Stays with the neighbours, and tells the user, until a neighbour leaves: who crashed may need the others to
     /// repeat an interval. Why it left.
-    pub(crate) async fn halt(&self, halt: &Halt, neighbours: &mut Neighbours, meter: &mut Meter) -> LinkError {
+    pub(super) async fn halt(&self, halt: &Halt, neighbours: &mut Neighbours, meter: &mut Meter) -> LinkError {
         let (lane, Halt { intervals, excess, .. }) = (self.log.get().lane, halt);
         tracing::warn!(
             %lane, intervals, bound = %excess,

@@ -8,8 +8,8 @@ use tensorlink_program::{Engine, EngineError, StepContext, conformance};
 use tensorlink_types::operator::MAX_REDUCTION;
 use tensorlink_types::{Opcode, Operand, Operator, Source, TensorType, Width};
 
+use super::TorchEngine;
 use crate::device::Device;
-use crate::engine::TorchEngine;
 use crate::kernels::Kernels;
 
 /// Rows of `a`, rows of `b`, elements of a dot product: few rows and many, whole vectors, odd ends, single elements.
@@ -33,7 +33,7 @@ const OUTPUT_BITS: u8 = 62;
 ///
 /// # Errors
 /// [`EngineError::Device`] naming the kernels and the first wrong element.
-pub(crate) fn products(device: Device, kernels: Kernels, width: Width) -> Result<(), EngineError> {
+pub(super) fn products(device: Device, kernels: Kernels, width: Width) -> Result<(), EngineError> {
     let engine = TorchEngine::unchecked(device, kernels)?;
     for (m, n, k) in SHAPES {
         for pattern in [Pattern::Extremes, Pattern::Opposed, Pattern::Alternating, Pattern::Noise] {
@@ -55,7 +55,7 @@ pub(crate) fn products(device: Device, kernels: Kernels, width: Width) -> Result
 ///
 /// # Errors
 /// [`EngineError::Device`] naming the kernels, the operator and the first wrong element.
-pub(crate) fn operators(engine: &TorchEngine) -> Result<(), EngineError> {
+pub(super) fn operators(engine: &TorchEngine) -> Result<(), EngineError> {
     let conforms = match engine.device() {
         Device::Cpu => conformance::drawn(engine, CASES),
         Device::Cuda(_) => conformance::operators(engine, CASES),

@@ -4,52 +4,18 @@
 //! Once about a neighbour in a job, and never again of a worker that showed what it does not send: it would only be
 //! paid for that.
 
+mod demanding;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
-use tensorlink_model::CacheEngine;
-use tensorlink_node::custody::holders;
-use tensorlink_node::names;
-use tensorlink_node::ports::chain::JobView;
-use tensorlink_node::ports::{Call, ChainError, CustodyMove, Owner};
-use tensorlink_node::shard::{ShardError, ShardSource};
-use tensorlink_proof::commit::ProgramCommitment;
-use tensorlink_proof::commit::program::ProgramTooLarge;
 use tensorlink_proof::custody::sent_over;
-use tensorlink_types::abi::{Claim, Demand, Part};
+use tensorlink_types::abi::{Claim, Demand};
 use tensorlink_types::{Address, JobId, Lane, U256};
-use thiserror::Error;
-use tokio_util::sync::CancellationToken;
 
-use crate::awaited::{Awaited, Side};
-use crate::record::LaneLog;
-use crate::role::{BACK_OFF, Worker};
-
-/// A neighbour is waited for in vain for this part of a window: what is left of it is enough for the demand.
-const PATIENCE: u64 = 4;
-/// And this long at most, seconds.
-const MOST_PATIENCE: u64 = 1800;
 /// Claims of a neighbour that are remembered. It has made none that counts before we have what we need for the first
 /// of them.
 const CLAIMS: usize = 16;
-
-/// Why nothing is demanded yet.
-#[derive(Debug, Error)]
-enum Undemanded {
-    #[error("{0:?} is not a CID")]
-    Manifest(String),
-    #[error(transparent)]
-    Chain(#[from] ChainError),
-    #[error(transparent)]
-    Shard(#[from] ShardError),
-    #[error(transparent)]
-    Program(#[from] ProgramTooLarge),
-    #[error("the bounty would not make up for the bond, if it shows it")]
-    Unworthy,
-    #[error("{0} has shown on chain before what it did not send, and was paid for it")]
-    Shown(Address),
-}
 
 /// A neighbour's claim.
 #[derive(Clone, PartialEq, Debug)]
@@ -137,105 +103,6 @@ impl Withheld {
         if let Some(claimed) = known.claims.get_mut(&claim.lane()).and_then(|claims| claims.get_mut(&claim.interval)) {
             claimed.from = from;
         }
-    }
-}
-
-impl<E> Worker<E>
-where
-    E: CacheEngine + Send + 'static,
-    E::Tensor: Send + 'static,
-{
-    /// Takes in a claim that may be of a neighbour of ours.
-    pub(crate) fn claimed_beside(&self, claim: &Claim, committed_at: u64) {
-        let lane = claim.lane();
-        let neighbours = self.lanes_of(lane.job).into_iter();
-        let beside = |own: &Lane| Side::BOTH.iter().any(|side| side.lane(*own, u16::MAX) == Some(lane));
-        if let Some(log) = neighbours.filter(beside).find_map(|own| self.log_of(own)) {
-            self.withheld.claimed(claim, committed_at, (log.get().next, self.context.ports.clock.now()));
-        }
-    }
-
-    /// Demands what a neighbour keeps from a lane, until the lane has all of it or is stopped.
-    pub(crate) async fn demand_what_is_owed(
-        &self,
-        log: &LaneLog,
-        job: &JobView,
-        awaited: &Awaited,
-        stop: &CancellationToken,
-    ) {
-        let own = log.get().lane;
-        let patience = (job.challenge_window / PATIENCE).clamp(1, MOST_PATIENCE);
-        loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = self.context.ports.clock.sleep(BACK_OFF) => {}
-            }
-            let record = log.get();
-            if record.closing || record.next >= job.intervals {
-                return;
-            }
-            for (side, lane) in Side::BOTH.into_iter().filter_map(|side| Some((side, side.lane(own, job.stages)?))) {
-                let Some(claimed) = self.withheld.open(lane, record.next) else { continue };
-                let now = self.context.ports.clock.now();
-                let in_vain = awaited.in_vain(side, Instant::now());
-                if in_vain < Duration::from_secs(patience) || now < claimed.from.saturating_add(patience) {
-                    continue;
-                }
-                match self.demand_sent(log, job, &claimed, (side, awaited)).await {
-                    Ok(demand) => {
-                        self.withheld.asked(lane);
-                        tracing::warn!(%own, from = %lane, record.next, demand, "what a neighbour keeps from us is demanded on chain");
-                    }
-                    Err(error @ (Undemanded::Unworthy | Undemanded::Shown(_))) => {
-                        self.withheld.asked(lane);
-                        tracing::warn!(%own, from = %lane, record.next, %error, "a neighbour keeps something from us, and nothing is demanded");
-                    }
-                    Err(error) => {
-                        self.withheld.put_off(&claimed.claim, now);
-                        tracing::warn!(%own, from = %lane, record.next, %error, "a neighbour keeps something from us, and it cannot be demanded yet");
-                    }
-                }
-            }
-        }
-    }
-
-    /// Demands one leaf, at random, of the first tensor that has not come; of any, if only the attestation of them
-    /// is missing.
-    async fn demand_sent(
-        &self,
-        log: &LaneLog,
-        job: &JobView,
-        claimed: &Claimed,
-        (side, awaited): (Side, &Awaited),
-    ) -> Result<String, Undemanded> {
-        let ports = &self.context.ports;
-        let (claim, lane, record) = (claimed.claim.clone(), claimed.claim.lane(), log.get());
-        let (worker, _) = ports.chain.assignment(lane).await?;
-        if self.withheld.has_shown(worker) {
-            return Err(Undemanded::Shown(worker));
-        }
-        // As for challenges: else who shows what it keeps could live on it.
-        let terms = ports.chain.parameters().await?;
-        if terms.bounty(job.worker_stake) < U256::from(terms.dispute_bond) {
-            return Err(Undemanded::Unworthy);
-        }
-        let manifest = record.manifest.parse().map_err(|_| Undemanded::Manifest(record.manifest))?;
-        let holders = holders(ports.chain.as_ref(), job, lane).await?;
-        let source = ShardSource { job: lane.job, stage: lane.stage, manifest, holders };
-        let root = ports.chain.program_root(lane.job, lane.stage).await?;
-        let program = names::program(ports.store.of(Owner::Nobody).as_ref(), &source, (0, root)).await?;
-        let program = ProgramCommitment::new(&program)?.header;
-
-        let steps = job.steps_per_interval;
-        let first_step = claim.interval.saturating_mul(steps);
-        let entries = steps.saturating_mul(program.microBatches).max(1);
-        let missing = awaited.missing(side, (first_step, steps), program.microBatches);
-        let tensor = missing.unwrap_or_else(|| rand::random_range(0..entries));
-        let part = Part { tensor, firstLeaf: rand::random(), leaves: 1 };
-        let (committed_at, to_next) = (claimed.committed_at, side == Side::Previous);
-        let call = CustodyMove::DemandSent { claim, committed_at, program, to_next, part };
-        let receipt = ports.chain.attempt(Call::Custody(Box::new(call))).await?;
-        Ok(receipt.transaction.to_string())
     }
 }
 

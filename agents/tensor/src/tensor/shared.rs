@@ -4,8 +4,9 @@ use tch::{Device, TchError};
 use tensorlink_program::EngineError;
 use tensorlink_types::Width;
 
+use super::{TorchTensor, device as failed, kind};
 use crate::buffer::Buffer;
-use crate::tensor::{Slice, TorchTensor, device as failed, each_width, kind};
+use crate::slice::{Slice, each_width};
 
 /// Lines of elements, one after another. They are written further while no tensor is a part of them: whoever writes
 /// needs them mutably, and tensors hold them.

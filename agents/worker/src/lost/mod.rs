@@ -1,19 +1,14 @@
 //! A worker that starts without its data folder: what it no longer has is said once a kind, and jobs that have ended
 //! are left alone.
 
+mod left_alone;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tensorlink_model::CacheEngine;
-use tensorlink_node::journal::JournalError;
-use tensorlink_node::ports::chain::JobState;
-use tensorlink_node::ports::{Chain, ChainError};
 use tensorlink_types::Lane;
 use tensorlink_types::abi::JobKind;
-
-use crate::record::LaneLog;
-use crate::role::{BACK_OFF, Worker};
 
 /// The past is told without a pause; after so long it is over.
 pub(crate) const QUIET: Duration = Duration::from_secs(2);
@@ -23,17 +18,6 @@ const NAMED: usize = 8;
 /// Lanes that this worker holds on chain, and has no record of.
 #[derive(Debug, Default)]
 pub(crate) struct Lost(Mutex<BTreeMap<u8, BTreeSet<Lane>>>);
-
-/// What the chain knows of a lane that this node has no record of.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Past {
-    /// Nothing happened yet.
-    None,
-    /// It made claims or redeemed vouchers.
-    Begun(JobKind),
-    /// Its job is settled.
-    Ended,
-}
 
 impl Lost {
     fn lanes(&self) -> MutexGuard<'_, BTreeMap<u8, BTreeSet<Lane>>> {
@@ -76,53 +60,6 @@ impl Lost {
     pub(crate) fn tell(&self) {
         for text in self.take() {
             tracing::error!("{text}");
-        }
-    }
-}
-
-/// What the chain knows of a lane.
-async fn past(chain: &dyn Chain, lane: Lane) -> Result<Past, ChainError> {
-    let Some(job) = chain.job(lane.job).await? else { return Ok(Past::None) };
-    let begun = match job.kind {
-        _ if job.state == JobState::Settled => return Ok(Past::Ended),
-        JobKind::Serving => chain.redeemed(lane).await?.epoch > 0,
-        JobKind::Training => chain.is_committed(lane, 0).await? || !chain.seal(lane, 0).await?.is_zero(),
-    };
-    Ok(if begun { Past::Begun(job.kind) } else { Past::None })
-}
-
-impl<E> Worker<E>
-where
-    E: CacheEngine + Send + 'static,
-    E::Tensor: Send + 'static,
-{
-    /// Whether a lane of ours is to be left alone: this node has no record of it, and its job has ended, or it has
-    /// worked there already.
-    ///
-    /// # Errors
-    /// When the journal cannot be read.
-    pub(crate) async fn leaves_alone(&self, lane: Lane) -> Result<bool, JournalError> {
-        if LaneLog::is_kept(&self.context.ports.journal, lane)? {
-            return Ok(false);
-        }
-        loop {
-            match past(self.context.ports.chain.as_ref(), lane).await {
-                Ok(Past::None) => return Ok(false),
-                Ok(Past::Ended) => {
-                    tracing::debug!(%lane, "there is no record of it, and its job has ended");
-                    return Ok(true);
-                }
-                Ok(Past::Begun(kind)) => {
-                    self.lost.add(kind, lane);
-                    return Ok(true);
-                }
-                // A record made now would hide that there was another: nothing is decided before the chain answers.
-                Err(error) => tracing::warn!(%lane, %error, "the chain does not tell yet what became of a lane"),
-            }
-            tokio::select! {
-                () = self.shutdown.cancelled() => return Ok(true),
-                () = self.context.ports.clock.sleep(BACK_OFF) => {}
-            }
         }
     }
 }

@@ -1,4 +1,11 @@
 //! A tensor that knows its exact type, and libtorch's view of it.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | `mod` | [`TorchTensor`] |
+//! | `shared` | memory of caches, of which tensors are parts |
+
+pub(crate) mod shared;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -10,8 +17,9 @@ use tensorlink_program::EngineError;
 use tensorlink_types::{TensorType, Width};
 
 use crate::buffer::Buffer;
-use crate::shared::Shared;
-use crate::torch;
+use crate::slice::{Slice, SliceMut, each_width};
+use crate::torch::lengths;
+use shared::Shared;
 
 /// A tensor in the host's memory or on a GPU, in the storage width of its type. Clones share the memory, which is never
 /// written again once the tensor exists. libtorch learns of what lies in the host's memory only when it is asked to
@@ -25,7 +33,7 @@ struct Inner {
     place: Option<Place>,
     /// As libtorch knows it, of the kind and dimensions of `ty`, once it does.
     data: OnceLock<tch::Tensor>,
-    /// On a GPU, and there for matrices of bytes alone: as [`torch::matmul::as_second`] makes them, once it has.
+    /// On a GPU, and there for matrices of bytes alone: as [`lengths::as_second`] makes them, once it has.
     second: OnceLock<tch::Tensor>,
     /// Whose memory it is or is a part of: as long as this is held, nobody writes or frees it.
     _owner: Owner,
@@ -64,47 +72,6 @@ impl fmt::Debug for TorchTensor {
         write!(f, "{} on {:?}", self.0.ty, self.device())
     }
 }
-
-/// Host memory of a tensor in its storage width.
-#[derive(Clone, Copy)]
-pub(crate) enum Slice<'a> {
-    I8(&'a [i8]),
-    I16(&'a [i16]),
-    I32(&'a [i32]),
-    I64(&'a [i64]),
-}
-
-/// Host memory of a tensor being written.
-pub(crate) enum SliceMut<'a> {
-    I8(&'a mut [i8]),
-    I16(&'a mut [i16]),
-    I32(&'a mut [i32]),
-    I64(&'a mut [i64]),
-}
-
-/// Runs one body for whatever width a [`Slice`], [`SliceMut`] or [`Mantissas`] has.
-macro_rules! each_width {
-    ($kind:ident, $value:expr, $v:ident => $body:expr) => {
-        match $value {
-            $kind::I8($v) => $body,
-            $kind::I16($v) => $body,
-            $kind::I32($v) => $body,
-            $kind::I64($v) => $body,
-        }
-    };
-}
-pub(crate) use each_width;
-
-macro_rules! slice_mut {
-    ($($t:ty => $variant:ident),*) => {$(
-        impl<'a> From<&'a mut [$t]> for SliceMut<'a> {
-            fn from(memory: &'a mut [$t]) -> Self {
-                Self::$variant(memory)
-            }
-        }
-    )*};
-}
-slice_mut!(i8 => I8, i16 => I16, i32 => I32, i64 => I64);
 
 /// A device error from libtorch, on one line: its messages carry a C++ backtrace.
 pub(crate) fn device(error: TchError) -> EngineError {
@@ -298,7 +265,7 @@ impl TorchTensor {
         if self.device() == Device::Cpu {
             return Ok(data);
         }
-        let second = torch::matmul::as_second(data).map_err(device)?;
+        let second = lengths::as_second(data).map_err(device)?;
         Ok(self.0.second.get_or_init(|| second))
     }
 
