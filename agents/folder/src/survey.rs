@@ -8,7 +8,6 @@ use super::ends::ends;
 use super::integers::MANIFEST;
 use super::small::{Small, there};
 use super::unfinished::Unfinished;
-use super::vocabulary::instead;
 use super::{ChatTemplate, Floats, FolderError, INDEX, ModelFolder, Stored, WEIGHTS, described, modules, tokenizer_of};
 
 /// Most files of a folder that are named as not used.
@@ -60,7 +59,7 @@ impl Survey {
             Small::Lying { folder, made } => {
                 let files = modules::files(&modules::dense(&small).unwrap_or_default());
                 let family = description.as_ref().map(|description| description.architecture.family);
-                let instead = family.filter(|_| !made.is_empty()).map_or(&[][..], instead);
+                let instead = family.filter(|_| !made.is_empty()).map_or(&[][..], |family| family.tokenizer().files);
                 not_read((folder, &files), floats.as_ref(), instead)?
             }
             Small::Made { .. } => Vec::new(),

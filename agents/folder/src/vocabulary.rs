@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use tensorlink_model::{Description, Family};
+use tensorlink_model::Description;
 
 use super::small::Small;
 use super::special::Special;
@@ -29,16 +29,6 @@ struct Config {
     tokenize_chinese_chars: Option<bool>,
 }
 
-/// What a family's tokenizer can be made of in its place, the likeliest first; the pairs of byte pairs go with them.
-pub(super) const fn instead(family: Family) -> &'static [&'static str] {
-    match family {
-        Family::Bert => &[WORDS],
-        Family::Llama | Family::Mistral | Family::Gemma3 => &["tokenizer.model"],
-        Family::Roberta => &["sentencepiece.bpe.model", byte_pairs::TOKENS, byte_pairs::PAIRS],
-        Family::Gpt2 | Family::Qwen2 | Family::Qwen3 => &[byte_pairs::TOKENS, byte_pairs::PAIRS],
-    }
-}
-
 /// The bytes of `tokenizer.json`: the folder's own, or what it has in its place comes to.
 ///
 /// # Errors
@@ -48,7 +38,8 @@ pub(super) fn tokenizer(small: &Small, description: &Description) -> Result<Vec<
         return Ok(own);
     }
     let family = description.architecture.family;
-    let Some(&file) = instead(family).iter().find(|name| **name != byte_pairs::PAIRS && small.has(name)) else {
+    let Some(&file) = family.tokenizer().files.iter().find(|name| **name != byte_pairs::PAIRS && small.has(name))
+    else {
         return Err(match (small.folder(), OTHERS.into_iter().find(|name| small.has(name))) {
             (Some(folder), Some(instead)) => FolderError::NoTokenizer { folder: folder.to_owned(), instead },
             _ => small.absent(TOKENIZER),
@@ -128,6 +119,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
+    use tensorlink_model::Family;
     use tensorlink_model::fixture::Folder;
 
     use super::super::fixture::written;

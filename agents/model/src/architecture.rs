@@ -2,37 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Whose conventions a model folder follows: how its files name things.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Family {
-    /// BERT and MiniLM.
-    Bert,
-    /// RoBERTa.
-    Roberta,
-    /// GPT-2.
-    Gpt2,
-    /// Llama 2 and 3.
-    Llama,
-    /// Mistral.
-    Mistral,
-    /// Qwen 2.
-    Qwen2,
-    /// Qwen 3.
-    Qwen3,
-    /// Gemma 3, its text.
-    Gemma3,
-}
-
-impl Family {
-    /// The token that texts are padded with, where a configuration does not say.
-    pub const fn padding(self) -> u32 {
-        match self {
-            Self::Roberta => 1,
-            _ => 0,
-        }
-    }
-}
+use crate::family::Family;
 
 /// Normalisation of rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -7,19 +7,10 @@ pub mod integers;
 
 use serde_json::{Map, Value, json};
 
-use super::architecture::Family;
+use super::family::Family;
 
 /// Every family.
-pub const FAMILIES: [Family; 8] = [
-    Family::Bert,
-    Family::Roberta,
-    Family::Gpt2,
-    Family::Llama,
-    Family::Mistral,
-    Family::Qwen2,
-    Family::Qwen3,
-    Family::Gemma3,
-];
+pub const FAMILIES: [Family; Family::ALL.len()] = Family::ALL;
 /// Words of the tokenizer, special tokens included; models have [`VOCABULARY`] rows.
 pub const WORDS: [&str; 12] = ["<s>", "<pad>", "</s>", "<unk>", "the", "cat", "dog", "sat", "ran", "on", "a", "mat"];
 /// Tokens of a tiny model: more than its tokenizer has, as is usual.

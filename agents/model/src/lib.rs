@@ -3,6 +3,7 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`architecture`] | dimensions and variants of encoder and decoder transformers |
+//! | [`family`] | how each family's files name things |
 //! | [`config`], [`import`](mod@import) | both out of a Hugging Face folder |
 //! | [`gguf`] | both out of a GGUF file |
 //! | [`export`] | both into one |
@@ -61,6 +62,7 @@ pub mod config;
 pub mod decode;
 mod emit;
 pub mod export;
+pub mod family;
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
 pub mod gguf;
@@ -82,12 +84,13 @@ pub mod setting;
 pub mod sites;
 
 pub use architecture::{
-    Activation, Architecture, Curve, Dense, Family, Local, Norm, Output, Placement, Pooling, Positions, Rotary, Scaling,
+    Activation, Architecture, Curve, Dense, Local, Norm, Output, Placement, Pooling, Positions, Rotary, Scaling,
 };
 pub use choice::{ChoiceError, SamplingParams};
 pub use config::{ConfigError, ContextLimit, Description, classifier, describe};
 pub use decode::{CacheEngine, CachedRunner, DecodeError, Session, Turn};
 pub use export::ExportError;
+pub use family::{Family, Tokenizer};
 pub use gguf::{Gguf, GgufError};
 pub use import::{Checkpoint, ImportError, import};
 pub use lora::Lora;

@@ -70,8 +70,8 @@ pub fn cut(architecture: &Architecture, stages: u16) -> Result<Vec<Range<u32>>, 
 
 #[cfg(test)]
 mod tests {
-    use super::super::architecture::Family;
     use super::super::config::describe;
+    use super::super::family::Family;
     use super::super::fixture::{FAMILIES, Folder};
     use super::*;
 

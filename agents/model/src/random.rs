@@ -7,8 +7,9 @@
 use std::collections::BTreeMap;
 
 use super::architecture::{
-    Activation, Architecture, Family, Local, Norm, Output, Placement, Pooling, Positions, Rotary, Scaling,
+    Activation, Architecture, Local, Norm, Output, Placement, Pooling, Positions, Rotary, Scaling,
 };
+use super::family::Family;
 use super::parameters::{Matrix, Parameter, Weights, WeightsError, parameters};
 
 /// Sizes of a made-up architecture.

@@ -20,10 +20,7 @@ pub(super) const PAIRS: &str = "merges.txt";
 
 /// The special tokens that a family's tokenizer has even if the folder does not name them.
 const fn own(family: Family) -> &'static [&'static str] {
-    match family {
-        Family::Roberta => &["<s>", "</s>", "<pad>", "<unk>", "<mask>"],
-        _ => &["<|endoftext|>"],
-    }
+    if family.tokenizer().fairseq { &["<s>", "</s>", "<pad>", "<unk>", "<mask>"] } else { &["<|endoftext|>"] }
 }
 
 /// `tokenizer.json` of the two files of a family.
@@ -44,8 +41,9 @@ pub(super) fn tokenizer(
     let pairs = std::str::from_utf8(pairs).map_err(|error| unusable(PAIRS)(error.to_string()))?;
     let pairs = merges(&vocabulary, pairs).map_err(|error| unusable(PAIRS)(error.reason()))?;
     let beside = special.beside(&vocabulary);
-    let [first, last] = if family == Family::Roberta { ["<s>", "</s>"] } else { ["<|endoftext|>"; 2] };
-    let around = [first, last].map(|text| (family == Family::Roberta, vocabulary.get(text)));
+    let fairseq = family.tokenizer().fairseq;
+    let [first, last] = if fairseq { ["<s>", "</s>"] } else { ["<|endoftext|>"; 2] };
+    let around = [first, last].map(|text| (fairseq, vocabulary.get(text)));
     let around = special.around((&vocabulary, &beside), around).map_err(unusable(TOKENS))?;
     let space = special.add_prefix_space.unwrap_or(false);
     let added = vocabulary.added(false).chain(beside.iter().map(|token| token.added(false)));

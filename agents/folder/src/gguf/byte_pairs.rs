@@ -44,8 +44,7 @@ impl Cut {
 
     /// As a family's own tokenizer has it.
     pub(crate) fn of(family: Family) -> &'static Self {
-        let name = if matches!(family, Family::Qwen2 | Family::Qwen3) { "qwen2" } else { "gpt-2" };
-        Self::named(name).unwrap_or(&CUTS[0])
+        Self::named(family.tokenizer().cut).unwrap_or(&CUTS[0])
     }
 }
 

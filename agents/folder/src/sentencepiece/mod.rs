@@ -97,11 +97,11 @@ pub(super) fn tokenizer(bytes: &[u8], family: Family, special: &Special) -> Resu
         kind => return Err(format!("its model is of type {kind}; 1 (unigram) and 2 (pairs) are read")),
     };
     let beside = special.beside(&vocabulary);
-    let own = |name: &str, id: i32| match family {
-        Family::Roberta => vocabulary.get(name),
-        _ => u32::try_from(id).ok().and_then(|id| vocabulary.at(id)),
+    let fairseq = family.tokenizer().fairseq;
+    let own = |name: &str, id: i32| {
+        if fairseq { vocabulary.get(name) } else { u32::try_from(id).ok().and_then(|id| vocabulary.at(id)) }
     };
-    let around = [(true, own("<s>", training.first())), (family == Family::Roberta, own("</s>", training.last()))];
+    let around = [(true, own("<s>", training.first())), (fairseq, own("</s>", training.last()))];
     let around = special.around((&vocabulary, &beside), around)?;
     let parts = Parts {
         normalizer: normalizer(&rules, special),
@@ -119,7 +119,7 @@ type Entries<'a> = (Vec<(Cow<'a, str>, Kind)>, Vec<f32>);
 
 fn entries(pieces: &[Piece], family: Family, raw: bool) -> Result<Entries<'_>, String> {
     let (mut entries, mut scores) = (Vec::new(), Vec::new());
-    let fairseq = family == Family::Roberta;
+    let fairseq = family.tokenizer().fairseq;
     if fairseq {
         entries.extend(FAIRSEQ.map(|(text, kind)| (Cow::Borrowed(text), kind)));
         scores.extend([LEAST; FAIRSEQ.len()]);

@@ -8,7 +8,7 @@ use super::ConfigError;
 const MAX_BYTES: usize = 1 << 20;
 
 /// One object of a configuration file.
-pub(super) struct Fields {
+pub(crate) struct Fields {
     file: &'static str,
     /// Names of the objects around it, each followed by a dot.
     path: String,
@@ -16,7 +16,7 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    pub(super) fn parse(file: &'static str, json: &[u8]) -> Result<Self, ConfigError> {
+    pub(crate) fn parse(file: &'static str, json: &[u8]) -> Result<Self, ConfigError> {
         if json.len() > MAX_BYTES {
             return Err(ConfigError::TooLarge { file, bytes: json.len(), most: MAX_BYTES });
         }
@@ -27,21 +27,21 @@ impl Fields {
         }
     }
 
-    pub(super) fn name(&self, field: &str) -> String {
+    pub(crate) fn name(&self, field: &str) -> String {
         format!("{}{field}", self.path)
     }
 
     /// Number of fields.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.values.len()
     }
 
     /// A value that is there and not `null`.
-    pub(super) fn value(&self, field: &str) -> Option<&Value> {
+    pub(crate) fn value(&self, field: &str) -> Option<&Value> {
         self.values.get(field).filter(|value| !value.is_null())
     }
 
-    pub(super) fn missing(&self, field: &str) -> ConfigError {
+    pub(crate) fn missing(&self, field: &str) -> ConfigError {
         ConfigError::Missing { file: self.file, field: self.name(field) }
     }
 
@@ -55,7 +55,7 @@ impl Fields {
     }
 
     /// A whole number of `least..=most`.
-    pub(super) fn whole(&self, field: &str, least: u32, most: u32) -> Result<Option<u32>, ConfigError> {
+    pub(crate) fn whole(&self, field: &str, least: u32, most: u32) -> Result<Option<u32>, ConfigError> {
         let Some(value) = self.value(field) else { return Ok(None) };
         // Anything that is no u64 but a number is outside all bounds: negative, fractional or huge.
         let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
@@ -71,12 +71,12 @@ impl Fields {
     }
 
     /// A size: a whole number of `1..=most` that must be there.
-    pub(super) fn size(&self, field: &str, most: u32) -> Result<u32, ConfigError> {
+    pub(crate) fn size(&self, field: &str, most: u32) -> Result<u32, ConfigError> {
         self.whole(field, 1, most)?.ok_or_else(|| self.missing(field))
     }
 
     /// A number of `least..=most`.
-    pub(super) fn number(&self, field: &str, least: f64, most: f64) -> Result<Option<f64>, ConfigError> {
+    pub(crate) fn number(&self, field: &str, least: f64, most: f64) -> Result<Option<f64>, ConfigError> {
         let Some(value) = self.value(field) else { return Ok(None) };
         let Some(number) = value.as_f64() else { return Err(self.mistyped(field, value, "a number")) };
         if number >= least && number <= most {
@@ -86,31 +86,31 @@ impl Fields {
         Err(ConfigError::OutOfRange { field: self.name(field), value: value.to_string(), allowed })
     }
 
-    pub(super) fn flag(&self, field: &str) -> Result<Option<bool>, ConfigError> {
+    pub(crate) fn flag(&self, field: &str) -> Result<Option<bool>, ConfigError> {
         let Some(value) = self.value(field) else { return Ok(None) };
         value.as_bool().map(Some).ok_or_else(|| self.mistyped(field, value, "true or false"))
     }
 
-    pub(super) fn text(&self, field: &str) -> Result<Option<&str>, ConfigError> {
+    pub(crate) fn text(&self, field: &str) -> Result<Option<&str>, ConfigError> {
         let Some(value) = self.value(field) else { return Ok(None) };
         value.as_str().map(Some).ok_or_else(|| self.mistyped(field, value, "a string"))
     }
 
     /// A list of strings; empty when absent.
-    pub(super) fn texts(&self, field: &str) -> Result<Vec<&str>, ConfigError> {
+    pub(crate) fn texts(&self, field: &str) -> Result<Vec<&str>, ConfigError> {
         let Some(value) = self.value(field) else { return Ok(Vec::new()) };
         let texts = value.as_array().and_then(|list| list.iter().map(Value::as_str).collect());
         texts.ok_or_else(|| self.mistyped(field, value, "a list of strings"))
     }
 
-    pub(super) fn object(&self, field: &str) -> Result<Option<Self>, ConfigError> {
+    pub(crate) fn object(&self, field: &str) -> Result<Option<Self>, ConfigError> {
         let Some(value) = self.value(field) else { return Ok(None) };
         let Some(values) = value.as_object() else { return Err(self.mistyped(field, value, "an object")) };
         Ok(Some(Self { file: self.file, path: format!("{}{field}.", self.path), values: values.clone() }))
     }
 
     /// These fields, and of others those of these names that are absent here.
-    pub(super) fn or_else(mut self, others: &Self, names: &[&str]) -> Self {
+    pub(crate) fn or_else(mut self, others: &Self, names: &[&str]) -> Self {
         for name in names {
             if let (None, Some(value)) = (self.value(name), others.value(name)) {
                 self.values.insert((*name).to_owned(), value.clone());
@@ -120,7 +120,7 @@ impl Fields {
     }
 
     /// A token, or a list of tokens, each below `vocabulary`; empty when absent.
-    pub(super) fn tokens(&self, field: &str, vocabulary: u32) -> Result<Vec<u32>, ConfigError> {
+    pub(crate) fn tokens(&self, field: &str, vocabulary: u32) -> Result<Vec<u32>, ConfigError> {
         let Some(value) = self.value(field) else { return Ok(Vec::new()) };
         let list = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
         let token = |token: &Value| {
@@ -137,7 +137,7 @@ impl Fields {
     }
 
     /// Refuses a flag that is set against what operators compute.
-    pub(super) fn must(&self, field: &str, only: bool) -> Result<(), ConfigError> {
+    pub(crate) fn must(&self, field: &str, only: bool) -> Result<(), ConfigError> {
         match self.flag(field)? {
             Some(value) if value != only => Err(ConfigError::Unsupported {
                 field: self.name(field),

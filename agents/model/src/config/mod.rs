@@ -3,28 +3,29 @@
 //! | module | what lives there |
 //! |---|---|
 //! | here | which family a file describes; what it says about tokens and context |
-//! | `encoder`, `decoder`, `gemma` | the fields of BERT and RoBERTa; of GPT-2 and of Llama and its kin; of Gemma 3 |
+//! | `encoder` | classes of texts, and the pooling of sentence-transformers |
+//! | `rotary` | how rotary positions are stretched |
 //! | `dense` | dense layers of sentence-transformers |
 //! | `fields` | fields of a JSON object by name, type and bounds |
 //! | `error` | why a configuration is refused |
 
-mod decoder;
 mod dense;
 mod encoder;
 mod error;
 mod fields;
-mod gemma;
+pub(crate) mod rotary;
 #[cfg(test)]
 mod tests;
 
 use serde::Serialize;
 use tensorlink_types::operator::MAX_REDUCTION;
 
-use self::fields::Fields;
-use super::architecture::{Activation, Architecture, Family, Output, Positions};
+use super::architecture::{Activation, Architecture, Output, Positions};
+use super::family::Family;
 
+pub(crate) use encoder::classes;
 pub use error::ConfigError;
-pub(super) use gemma::LOCAL_THETA;
+pub(crate) use fields::Fields;
 
 /// Longest context: attention weighs all its tokens in one dot product (rule N-6).
 pub const MAX_CONTEXT: u32 = MAX_REDUCTION as u32;
@@ -43,27 +44,7 @@ pub const MAX_HEAD_WIDTH: u32 = 1024;
 /// Largest number by whose root scores are divided.
 pub const MAX_SCORE_SCALE: f64 = 1_048_576.0;
 /// Longest context that a file may state, whatever is used of it.
-const MAX_STATED_CONTEXT: u32 = 1 << 30;
-
-/// The names in `model_type` and `architectures`, and the family whose files theirs are.
-const NAMES: [(Family, &str, &[&str]); 10] = [
-    (Family::Bert, "bert", &["BertModel", "BertForMaskedLM", "BertForPreTraining", "BertForSequenceClassification"]),
-    (Family::Roberta, "roberta", &["RobertaModel", "RobertaForMaskedLM", "RobertaForSequenceClassification"]),
-    // RoBERTa with the tokenizer of XLM (Conneau et al. 2019).
-    (
-        Family::Roberta,
-        "xlm-roberta",
-        &["XLMRobertaModel", "XLMRobertaForMaskedLM", "XLMRobertaForSequenceClassification"],
-    ),
-    (Family::Gpt2, "gpt2", &["GPT2LMHeadModel", "GPT2Model"]),
-    (Family::Llama, "llama", &["LlamaForCausalLM", "LlamaModel"]),
-    (Family::Mistral, "mistral", &["MistralForCausalLM", "MistralModel"]),
-    (Family::Qwen2, "qwen2", &["Qwen2ForCausalLM", "Qwen2Model"]),
-    (Family::Qwen3, "qwen3", &["Qwen3ForCausalLM", "Qwen3Model"]),
-    (Family::Gemma3, "gemma3_text", &["Gemma3ForCausalLM", "Gemma3TextModel"]),
-    // One that takes images as well, of which the text is computed.
-    (Family::Gemma3, "gemma3", &["Gemma3ForConditionalGeneration", "Gemma3Model"]),
-];
+pub(crate) const MAX_STATED_CONTEXT: u32 = 1 << 30;
 
 /// Fields that name tokens; a model that takes images as well has them beside its text's.
 pub(super) const TOKENS: [&str; 3] = ["bos_token_id", "eos_token_id", "pad_token_id"];
@@ -105,24 +86,17 @@ pub struct Description {
 pub fn describe(config: &[u8], pooling: Option<&[u8]>) -> Result<Description, ConfigError> {
     let fields = Fields::parse("config.json", config)?;
     let family = family(&fields)?;
-    let fields = if family == Family::Gemma3 { gemma::text(fields)? } else { fields };
+    let manner = family.manner();
+    let fields = (manner.text)(fields)?;
     if fields.value("quantization_config").is_some() {
         return Err(ConfigError::Quantised);
     }
-    let (mut architecture, window) = match family {
-        Family::Bert | Family::Roberta => (encoder::read(&fields, family, pooling)?, None),
-        Family::Gpt2 | Family::Llama | Family::Mistral | Family::Qwen2 | Family::Qwen3 | Family::Gemma3 => {
-            let (mut architecture, window) = match family {
-                Family::Gpt2 => (decoder::gpt2(&fields)?, None),
-                Family::Gemma3 => (gemma::read(&fields)?, None),
-                _ => decoder::llama(&fields, family)?,
-            };
-            if let Some(pooling) = pooling {
-                architecture.output = Output::Embedding(encoder::read_pooling(pooling)?);
-            }
-            (architecture, window)
-        }
-    };
+    let (mut architecture, window) = (manner.read)(&fields)?;
+    if let Some(pooling) = pooling
+        && !matches!(architecture.output, Output::Classes(_))
+    {
+        architecture.output = Output::Embedding(encoder::read_pooling(pooling)?);
+    }
     let stated_context = architecture.context;
     let allowed = [(MAX_CONTEXT, ContextLimit::Reduction), (window.unwrap_or(u32::MAX), ContextLimit::Window)];
     let mut limit = None;
@@ -134,25 +108,30 @@ pub fn describe(config: &[u8], pooling: Option<&[u8]>) -> Result<Description, Co
     let token = |field| fields.tokens(field, architecture.vocabulary);
     let (beginning, ends) = (token("bos_token_id")?.first().copied(), token("eos_token_id")?);
     let padding = fields.whole("pad_token_id", 0, architecture.vocabulary)?.unwrap_or(family.padding());
-    let classes = encoder::classes(&fields)?;
+    let classes = classes(&fields)?;
     Ok(Description { architecture, stated_context, limit, beginning, ends, padding, classes })
+}
+
+/// The names in `model_type` and `architectures`, and the family whose files theirs are.
+fn names() -> impl Iterator<Item = (Family, &'static str, &'static [&'static str])> {
+    let of = |family: Family| family.manner().published.iter().map(move |(name, classes)| (family, *name, *classes));
+    Family::ALL.into_iter().flat_map(of)
 }
 
 /// All families by their `model_type`, for messages.
 fn families() -> String {
-    NAMES.map(|(_, name, _)| name).join(", ")
+    names().map(|(_, name, _)| name).collect::<Vec<_>>().join(", ")
 }
 
 /// The `model_type` of a family, and the class that gives logits where there is one.
 pub(super) fn stated(of: Family) -> Option<(&'static str, &'static str)> {
-    let (_, name, classes) = NAMES.iter().find(|(family, ..)| *family == of)?;
+    let (name, classes) = of.manner().published.first()?;
     Some((name, classes.first()?))
 }
 
 /// The class of models with classes of a `model_type`, or of a family where none is said.
 pub fn classifier(model_type: Option<&str>, family: Family) -> Option<&'static str> {
-    let mut entries = NAMES.iter().filter(|(of, name, _)| model_type.map_or(*of == family, |stated| *name == stated));
-    let (.., classes) = entries.next()?;
+    let (.., classes) = names().find(|(of, name, _)| model_type.map_or(*of == family, |stated| *name == stated))?;
     classes.iter().find(|class| class.ends_with(encoder::CLASSIFIER)).copied()
 }
 
@@ -162,20 +141,20 @@ fn family(fields: &Fields) -> Result<Family, ConfigError> {
     let class = fields.texts("architectures")?.first().copied();
     let by_type = match stated {
         Some(name) => {
-            let entry = NAMES.iter().find(|(_, known, _)| *known == name);
+            let entry = names().find(|(_, known, _)| *known == name);
             Some(entry.ok_or_else(|| ConfigError::UnknownModel(name.into()))?)
         }
         None => None,
     };
     let Some(class) = class else {
-        return by_type.map(|(family, ..)| *family).ok_or_else(|| fields.missing("model_type"));
+        return by_type.map(|(family, ..)| family).ok_or_else(|| fields.missing("model_type"));
     };
-    let by_class = NAMES.iter().find(|(_, _, classes)| classes.contains(&class));
+    let by_class = names().find(|(_, _, classes)| classes.contains(&class));
     match (by_type, by_class) {
         (Some((of_type, ..)), Some((of_class, ..))) if of_type != of_class => {
             Err(ConfigError::Disagreement { model_type: stated.unwrap_or_default().into(), architecture: class.into() })
         }
-        (_, Some((family, ..))) => Ok(*family),
+        (_, Some((family, ..))) => Ok(family),
         (Some((.., classes)), None) => {
             Err(ConfigError::Head { architecture: class.into(), supported: classes.join(", ") })
         }
@@ -184,7 +163,7 @@ fn family(fields: &Fields) -> Result<Family, ConfigError> {
 }
 
 /// The nonlinearity that a field names, or the family's own.
-fn activation(fields: &Fields, field: &str, default: Activation) -> Result<Activation, ConfigError> {
+pub(crate) fn activation(fields: &Fields, field: &str, default: Activation) -> Result<Activation, ConfigError> {
     match fields.text(field)? {
         None => Ok(default),
         Some("gelu") => Ok(Activation::Gelu),
@@ -197,11 +176,11 @@ fn activation(fields: &Fields, field: &str, default: Activation) -> Result<Activ
 }
 
 /// ε of a normalisation.
-fn epsilon(fields: &Fields, field: &str, default: f64) -> Result<f64, ConfigError> {
+pub(crate) fn epsilon(fields: &Fields, field: &str, default: f64) -> Result<f64, ConfigError> {
     Ok(fields.number(field, 1e-20, 0.1)?.unwrap_or(default))
 }
 
-fn divides(whole: (&'static str, u32), part: (&'static str, u32)) -> Result<(), ConfigError> {
+pub(crate) fn divides(whole: (&'static str, u32), part: (&'static str, u32)) -> Result<(), ConfigError> {
     if whole.1.is_multiple_of(part.1) {
         return Ok(());
     }
@@ -209,7 +188,7 @@ fn divides(whole: (&'static str, u32), part: (&'static str, u32)) -> Result<(), 
 }
 
 /// Width of a head, bounded; `field` is the number of heads.
-fn head_width(fields: &Fields, field: &str, width: u32) -> Result<u32, ConfigError> {
+pub(crate) fn head_width(fields: &Fields, field: &str, width: u32) -> Result<u32, ConfigError> {
     if width <= MAX_HEAD_WIDTH {
         return Ok(width);
     }
@@ -221,7 +200,7 @@ fn head_width(fields: &Fields, field: &str, width: u32) -> Result<u32, ConfigErr
 }
 
 /// Learned positions, and the texts that fit once `first` rows are set aside.
-fn learned(fields: &Fields, field: &str, first: u32) -> Result<(Positions, u32), ConfigError> {
+pub(crate) fn learned(fields: &Fields, field: &str, first: u32) -> Result<(Positions, u32), ConfigError> {
     let rows = fields.size(field, MAX_STATED_CONTEXT)?;
     match rows.checked_sub(first) {
         Some(context) if context > 0 => Ok((Positions::Learned { first }, context)),

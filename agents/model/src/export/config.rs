@@ -2,9 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::architecture::{Activation, Architecture, Family, Output, Positions, Scaling};
-use super::super::config::{LOCAL_THETA, TOKENS, describe, stated};
+use super::super::architecture::{Architecture, Output};
+use super::super::config::{TOKENS, describe, stated};
+use super::super::family::Family;
 use super::ExportError;
+use super::words::{object, spelled};
 
 /// What [`describe`] reads an architecture from, and Hugging Face's own loaders; no token begins or ends a text.
 ///
@@ -13,12 +15,8 @@ use super::ExportError;
 /// ([`classifier_config`]), and for whatever its family never has.
 pub fn config(architecture: &Architecture) -> Result<Vec<u8>, ExportError> {
     let unsaid = || ExportError::Unsaid(format!("{:?}", architecture.family).to_lowercase());
-    let fields = match architecture.family {
-        Family::Gpt2 => gpt2(architecture),
-        Family::Llama | Family::Mistral | Family::Qwen2 | Family::Qwen3 => llama(architecture),
-        Family::Gemma3 => gemma3(architecture),
-        Family::Bert | Family::Roberta => return Err(unsaid()),
-    };
+    let write = architecture.family.manner().write.ok_or_else(unsaid)?;
+    let fields = write(architecture);
     let (model_type, class) = stated(architecture.family).ok_or_else(unsaid)?;
     let shared = json!({
         "model_type": model_type,
@@ -96,94 +94,4 @@ pub fn classes_of(classes: &[String]) -> Map<String, Value> {
         .map(|(field, value): (&str, Value)| (field.to_owned(), value))
         .into_iter()
         .collect()
-}
-
-fn object(value: Value) -> Option<Map<String, Value>> {
-    if let Value::Object(fields) = value { Some(fields) } else { None }
-}
-
-fn gpt2(a: &Architecture) -> Value {
-    json!({
-        "n_embd": a.width,
-        "n_head": a.heads,
-        "n_layer": a.layers,
-        "n_inner": a.hidden,
-        "n_positions": a.context,
-        "layer_norm_epsilon": a.epsilon,
-        "activation_function": spelled(a.activation),
-    })
-}
-
-fn llama(a: &Architecture) -> Value {
-    let (theta, scaling) = match &a.positions {
-        Positions::Rotary(rotary) => (json!(rotary.theta), stretched(&rotary.scaling)),
-        Positions::Learned { .. } => (Value::Null, Value::Null),
-    };
-    json!({
-        "hidden_size": a.width,
-        "num_hidden_layers": a.layers,
-        "num_attention_heads": a.heads,
-        "num_key_value_heads": a.kv_heads,
-        "head_dim": a.head_width,
-        "intermediate_size": a.hidden,
-        "max_position_embeddings": a.context,
-        "rms_norm_eps": a.epsilon,
-        "hidden_act": spelled(a.activation),
-        "attention_bias": a.attention_bias,
-        "mlp_bias": a.mlp_bias,
-        "rope_theta": theta,
-        "rope_scaling": scaling,
-        "use_sliding_window": false,
-        "sliding_window": null,
-    })
-}
-
-/// A number as Hugging Face's classes check it: without a point if it is whole.
-fn whole(number: f64) -> Value {
-    // SAFETY of the cast: it is compared with what it was.
-    let rounded = number as u32;
-    if f64::from(rounded) == number { rounded.into() } else { number.into() }
-}
-
-fn gemma3(a: &Architecture) -> Value {
-    let kind = |layer| if a.local(layer).is_some() { "sliding_attention" } else { "full_attention" };
-    let own = json!({
-        "hidden_activation": spelled(a.activation),
-        "query_pre_attn_scalar": a.score_scale.map_or_else(|| a.head_width.into(), whole),
-        "layer_types": (0..a.layers).map(kind).collect::<Vec<_>>(),
-        // Hugging Face's class asks for both, whether or not a layer has them.
-        "sliding_window": a.local.as_ref().map_or(a.context, |local| local.window),
-        "rope_local_base_freq": a.local.as_ref().map_or(LOCAL_THETA, |local| local.rotary.theta),
-        "attn_logit_softcapping": null,
-        "final_logit_softcapping": null,
-        "use_bidirectional_attention": false,
-    });
-    let mut fields = object(llama(a)).unwrap_or_default();
-    fields.retain(|name, _| !["hidden_act", "mlp_bias", "use_sliding_window"].contains(&name.as_str()));
-    fields.extend(object(own).unwrap_or_default());
-    fields.into()
-}
-
-const fn spelled(activation: Activation) -> &'static str {
-    match activation {
-        Activation::Gelu => "gelu",
-        Activation::GeluTanh => "gelu_new",
-        Activation::Silu => "silu",
-        Activation::Relu => "relu",
-    }
-}
-
-fn stretched(scaling: &Scaling) -> Value {
-    match *scaling {
-        Scaling::None => Value::Null,
-        Scaling::Linear { factor } => json!({ "rope_type": "linear", "factor": factor }),
-        Scaling::Llama3 { factor, low, high, original_context } => json!({
-            "rope_type": "llama3", "factor": factor, "low_freq_factor": low, "high_freq_factor": high,
-            "original_max_position_embeddings": original_context,
-        }),
-        Scaling::Yarn { factor, fast, slow, original_context, amplitude } => json!({
-            "rope_type": "yarn", "factor": factor, "beta_fast": fast, "beta_slow": slow,
-            "original_max_position_embeddings": original_context, "attention_factor": amplitude,
-        }),
-    }
 }

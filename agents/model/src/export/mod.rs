@@ -5,10 +5,12 @@
 //! |---|---|
 //! | here | weights as one safetensors file |
 //! | [`config`](fn@config), [`classifier_config`] | the architecture as `config.json` |
+//! | `words` | how values are written there |
 
 mod config;
 #[cfg(test)]
 mod tests;
+pub(crate) mod words;
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,5 +1,6 @@
-use super::super::architecture::{Family, Norm, Output, Positions, Rotary, Scaling};
+use super::super::architecture::{Norm, Output, Positions, Rotary, Scaling};
 use super::super::config::describe;
+use super::super::family::Family;
 use super::super::fixture::{FAMILIES, Folder, Stored};
 use super::super::import::{File, import};
 use super::super::random::{Dimensions, bert, gemma3, gpt2, llama, weights};

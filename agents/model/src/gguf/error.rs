@@ -119,7 +119,7 @@ pub enum GgufError {
         expected: &'static str,
     },
     /// A model that is not computed.
-    #[error("its architecture is `{0}`; supported are {supported}", supported = super::architectures::supported())]
+    #[error("its architecture is `{0}`; supported are {supported}", supported = crate::family::in_gguf())]
     Architecture(String),
     /// A value that may change what the model computes, and that nothing here knows.
     #[error("it says `{0}`, which this program does not know and which may change what the model computes")]

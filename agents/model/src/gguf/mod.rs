@@ -6,7 +6,7 @@
 //! | `metadata`, `value` | values by key and type |
 //! | `blocks` | weights in blocks of small integers, as floats |
 //! | `names` | what tensors are called, and how they are laid out |
-//! | `config`, `architectures` | the metadata in the words of `config.json`; what is read |
+//! | `config`, `keys` | the metadata in the words of `config.json`; by name and type |
 //! | `rotary` | the stretching of rotary positions |
 //! | [`file`](mod@file) | a file to be written |
 //! | `error` | why a file is refused |
@@ -14,12 +14,12 @@
 //! Weights are imported as from any other file ([`import`](mod@super::import)); what is packed in blocks becomes 32-bit
 //! floats first, by the arithmetic of ggml. What a file says of its tokenizer is left to whoever has one.
 
-mod architectures;
 mod blocks;
 mod config;
 mod container;
 mod error;
 pub mod file;
+mod keys;
 mod metadata;
 pub(super) mod names;
 mod rotary;
@@ -32,6 +32,8 @@ pub use config::{config, pooling};
 pub use container::Gguf;
 pub(super) use container::Stored;
 pub use error::GgufError;
+pub(crate) use keys::{Keys, unsupported};
+pub(crate) use rotary::scaling;
 
 /// What every file begins with. No safetensors file does: its header would be longer than any.
 pub const MAGIC: &[u8] = b"GGUF";

@@ -1,8 +1,8 @@
 //! What GGUF files call an architecture's parameters, and which layout each has.
 
-use super::super::architecture::{Architecture, Family, Output, Placement};
+use super::super::architecture::{Architecture, Output, Placement};
 use super::super::layout::Layout;
-use super::super::names::{Source, layer};
+use super::super::names::{Source, layer, shared};
 use super::super::parameters::Parameter;
 
 /// The weights of the token embedding.
@@ -44,7 +44,7 @@ fn outside(module: &str) -> Option<&'static str> {
 fn within(a: &Architecture, part: &str) -> Option<&'static str> {
     let after = a.placement == Placement::After;
     Some(match part {
-        "attention.query" | "attention.key" | "attention.value" if a.family == Family::Gpt2 => "attn_qkv",
+        "attention.query" | "attention.key" | "attention.value" if a.family.manner().conv1d => "attn_qkv",
         "attention.query" => "attn_q",
         "attention.key" => "attn_k",
         "attention.value" => "attn_v",
@@ -65,17 +65,11 @@ fn within(a: &Architecture, part: &str) -> Option<&'static str> {
 }
 
 fn layout(a: &Architecture, module: &str, vector: bool) -> Layout {
-    let part = layer(module).map(|(_, part)| part);
-    let shared = match part {
-        Some("attention.query") => Some(0),
-        Some("attention.key") => Some(1),
-        Some("attention.value") => Some(2),
-        _ => None,
-    };
-    match (a.family, shared) {
-        (Family::Gpt2, Some(part)) if vector => Layout::Segment { part, parts: 3 },
-        (Family::Gpt2, Some(part)) => Layout::Rows { part, parts: 3 },
-        (Family::Llama, Some(0 | 1)) => Layout::Paired { head: a.head_width },
+    let manner = a.family.manner();
+    match shared(module) {
+        Some(part) if manner.conv1d && vector => Layout::Segment { part, parts: 3 },
+        Some(part) if manner.conv1d => Layout::Rows { part, parts: 3 },
+        Some(0 | 1) if manner.paired => Layout::Paired { head: a.head_width },
         _ if matches!(module, "embedding.positions" | "embedding.type") => Layout::FirstRows,
         _ if vector => Layout::Vector,
         _ => Layout::Matrix,

@@ -14,7 +14,7 @@ const LOW: f64 = 1.0;
 const HIGH: f64 = 4.0;
 
 /// `rope_scaling` of an architecture's keys and of the tensor of factors; null if nothing is stretched.
-pub(super) fn scaling(file: &Gguf<'_>, arch: &str, rotary: Rotary) -> Result<Value, GgufError> {
+pub(crate) fn scaling(file: &Gguf<'_>, arch: &str, rotary: Rotary) -> Result<Value, GgufError> {
     let key = |name: &str| format!("{arch}.rope.scaling.{name}");
     let number = |name: &str| file.number(&key(name));
     // A factor alone stretches linearly, as llama.cpp has it.

@@ -1,5 +1,5 @@
-use super::super::architecture::Family;
 use super::super::config::describe;
+use super::super::family::Family;
 use super::super::fixture::{FAMILIES, Folder, LAYERS, Stored, Tensor as Given};
 use super::super::names;
 use super::super::parameters::{Parameter, WeightsError, parameters};

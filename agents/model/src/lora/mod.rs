@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::architecture::{Architecture, Family};
+use super::architecture::Architecture;
 use super::parameters::{Matrix, Parameter, Weights, WeightsError, parameters};
 use super::random;
 
@@ -118,7 +118,7 @@ impl Lora {
                 return Err(LoraError::Absent(target.part()));
             }
             let joint = matches!(target, Target::Query | Target::Key | Target::Value);
-            if architecture.family == Family::Gpt2 && joint {
+            if architecture.family.manner().conv1d && joint {
                 return Err(LoraError::Joint(target.part()));
             }
         }

@@ -6,7 +6,7 @@ use safetensors::SafeTensors;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::super::architecture::{Architecture, Family};
+use super::super::architecture::Architecture;
 use super::super::export::{self, ExportError, Gathered};
 use super::super::import::decode;
 use super::super::layout::Layout;
@@ -92,7 +92,7 @@ pub fn config(lora: &Lora, architecture: &Architecture, base: &str) -> Result<Ve
         lora_dropout: 0.0,
         bias: none(),
         // GPT-2's matrices stand transposed in their files.
-        fan_in_fan_out: architecture.family == Family::Gpt2,
+        fan_in_fan_out: architecture.family.manner().conv1d,
         inference_mode: true,
         use_rslora: false,
         use_dora: false,

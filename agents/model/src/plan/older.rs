@@ -6,7 +6,8 @@ use std::ops::Range;
 use serde::Deserialize;
 use tensorlink_types::program::ConstantSlot;
 
-use super::super::architecture::{Activation, Architecture, Family, Local, Norm, Output, Placement, Positions};
+use super::super::architecture::{Activation, Architecture, Local, Norm, Output, Placement, Positions};
+use super::super::family::Family;
 use super::super::setting::Setting;
 use super::super::sites::Sites;
 use super::{Head, Plan};

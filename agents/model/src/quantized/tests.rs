@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::super::architecture::Family;
 use super::super::config::describe;
+use super::super::family::Family;
 use super::super::fixture::{FAMILIES, Folder, Stored, Tensor as Given, integers};
 use super::super::import::{Checkpoint, File};
 use super::super::parameters::parameters;

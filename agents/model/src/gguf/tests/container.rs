@@ -1,4 +1,4 @@
-use super::super::super::architecture::Family;
+use super::super::super::family::Family;
 use super::super::super::fixture::Folder;
 use super::super::super::fixture::gguf::{File, Tensor, Value};
 use super::super::{Gguf, GgufError};

@@ -1,6 +1,7 @@
 //! Gemma 3: what its files say, and what llama.cpp takes where they do not.
 
-use super::super::super::architecture::{Family, Local};
+use super::super::super::architecture::Local;
+use super::super::super::family::Family;
 use super::super::super::fixture::gguf::Value;
 use super::super::GgufError;
 use super::model::{described, of, refused};

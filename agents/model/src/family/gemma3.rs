@@ -2,30 +2,69 @@
 //!
 //! What a file leaves out is as in Hugging Face's own class: published files rely on it.
 
-use super::super::architecture::{
-    Activation, Architecture, Family, Local, Norm, Output, Placement, Positions, Rotary, Scaling,
-};
-use super::decoder::{read_scaling, whole_heads};
-use super::{
+use serde_json::{Value, json};
+
+use super::Family;
+use super::llama;
+use super::manner::{Manner, Tokenizer, tied};
+use crate::architecture::{Activation, Architecture, Local, Norm, Output, Placement, Positions, Rotary, Scaling};
+use crate::config::rotary::{read_scaling, whole_heads};
+use crate::config::{
     ConfigError, Fields, MAX_HEAD_WIDTH, MAX_HEADS, MAX_HIDDEN, MAX_LAYERS, MAX_SCORE_SCALE, MAX_STATED_CONTEXT,
     MAX_VOCABULARY, MAX_WIDTH, TOKENS, activation, divides, epsilon,
+};
+use crate::export::words::{object, spelled, whole};
+use crate::gguf::{GgufError, Keys, unsupported};
+use crate::names::layer;
+
+pub(super) const MANNER: Manner = Manner {
+    published: &[
+        ("gemma3_text", &["Gemma3ForCausalLM", "Gemma3TextModel"]),
+        // One that takes images as well, of which the text is computed.
+        ("gemma3", &["Gemma3ForConditionalGeneration", "Gemma3Model"]),
+    ],
+    text,
+    read,
+    write: Some(write),
+    gguf: Some("gemma3"),
+    known_keys: &[
+        "attention.sliding_window_pattern",
+        "attn_logit_softcapping",
+        "final_logit_softcapping",
+        "rope.freq_base_swa",
+    ],
+    keys,
+    prefixes: &["model.", "", "language_model.model.", "model.language_model."],
+    module,
+    idle,
+    oldest_names: false,
+    conv1d: false,
+    paired: false,
+    gains_from: 1.0,
+    padding: 0,
+    tokenizer: Tokenizer { files: &["tokenizer.model"], cut: "gpt-2", fairseq: false },
 };
 
 /// Bases of the frequencies of layers that see all, and of the others.
 const THETA: f64 = 1_000_000.0;
-pub(crate) const LOCAL_THETA: f64 = 10_000.0;
+const LOCAL_THETA: f64 = 10_000.0;
 /// Every so many-th layer sees all.
 const PERIOD: u32 = 6;
+/// Every how many-th layer sees all, where a GGUF file does not say.
+const FILE_PERIOD: u64 = 6;
+/// Layers of the one Gemma 3 whose scores are divided by the root of `width / heads`. Files do not say it; llama.cpp
+/// knows it by the same number.
+const LAYERS_27B: u64 = 62;
 
 /// The fields of the text, where a folder takes images as well.
-pub(super) fn text(fields: Fields) -> Result<Fields, ConfigError> {
+fn text(fields: Fields) -> Result<Fields, ConfigError> {
     match fields.object("text_config")? {
         Some(text) => Ok(text.or_else(&fields, &[&TOKENS[..], &["quantization_config"]].concat())),
         None => Ok(fields),
     }
 }
 
-pub(super) fn read(fields: &Fields) -> Result<Architecture, ConfigError> {
+fn read(fields: &Fields) -> Result<(Architecture, Option<u32>), ConfigError> {
     fields.must("use_bidirectional_attention", false)?;
     fields.must("attention_bias", false)?;
     for field in ["attn_logit_softcapping", "final_logit_softcapping"] {
@@ -43,7 +82,7 @@ pub(super) fn read(fields: &Fields) -> Result<Architecture, ConfigError> {
     let head_width = or("head_dim", MAX_HEAD_WIDTH, 256)?;
     let score_scale = fields.number("query_pre_attn_scalar", 1.0, MAX_SCORE_SCALE)?.unwrap_or(256.0);
     let (rotary, local_rotary) = rotary(fields, head_width)?;
-    Ok(Architecture {
+    let architecture = Architecture {
         family: Family::Gemma3,
         vocabulary: or("vocab_size", MAX_VOCABULARY, 262_208)?,
         width,
@@ -72,7 +111,8 @@ pub(super) fn read(fields: &Fields) -> Result<Architecture, ConfigError> {
         output: Output::Logits { tied: fields.flag("tie_word_embeddings")?.unwrap_or(true) },
         dense: Vec::new(),
         pairs: false,
-    })
+    };
+    Ok((architecture, None))
 }
 
 /// The layers that see only the last tokens, if there are any.
@@ -135,4 +175,64 @@ fn rotary(fields: &Fields, width: u32) -> Result<(Rotary, Rotary), ConfigError> 
     // No older file stretches those that do not see all.
     let local = read("sliding_attention", ("rope_local_base_freq", "", LOCAL_THETA))?;
     Ok((all, local))
+}
+
+fn write(a: &Architecture) -> Value {
+    let kind = |layer| if a.local(layer).is_some() { "sliding_attention" } else { "full_attention" };
+    let own = json!({
+        "hidden_activation": spelled(a.activation),
+        "query_pre_attn_scalar": a.score_scale.map_or_else(|| a.head_width.into(), whole),
+        "layer_types": (0..a.layers).map(kind).collect::<Vec<_>>(),
+        // Hugging Face's class asks for both, whether or not a layer has them.
+        "sliding_window": a.local.as_ref().map_or(a.context, |local| local.window),
+        "rope_local_base_freq": a.local.as_ref().map_or(LOCAL_THETA, |local| local.rotary.theta),
+        "attn_logit_softcapping": null,
+        "final_logit_softcapping": null,
+        "use_bidirectional_attention": false,
+    });
+    let mut fields = object(llama::write(a)).unwrap_or_default();
+    fields.retain(|name, _| !["hidden_act", "mlp_bias", "use_sliding_window"].contains(&name.as_str()));
+    fields.extend(object(own).unwrap_or_default());
+    fields.into()
+}
+
+/// As Llama's, with what only Gemma has.
+fn keys(keys: &Keys<'_, '_>) -> Result<Value, GgufError> {
+    for key in ["attn_logit_softcapping", "final_logit_softcapping"] {
+        if let Some(value) = keys.file.number(&keys.name(key))?.filter(|value| *value != 0.0) {
+            return Err(unsupported(keys.name(key), &value, "0"));
+        }
+    }
+    let (width, heads) = (keys.needed("embedding_length")?, keys.needed("attention.head_count")?);
+    let of_width = keys.needed("block_count")? == LAYERS_27B;
+    let stated = if of_width { None } else { keys.whole("attention.key_length")? };
+    let slides = keys.whole("attention.sliding_window")?.is_some_and(|window| window > 0);
+    let period = if slides { keys.whole("attention.sliding_window_pattern")?.unwrap_or(FILE_PERIOD) } else { 1 };
+    let own = json!({
+        "hidden_activation": "gelu_pytorch_tanh",
+        "query_pre_attn_scalar": stated.unwrap_or(width / heads.max(1)),
+        "rope_local_base_freq": keys.file.number(&keys.name("rope.freq_base_swa"))?.unwrap_or(LOCAL_THETA),
+        "sliding_window_pattern": period,
+    });
+    let mut fields = object(llama::keys(keys)?).unwrap_or_default();
+    fields.retain(|name, _| !["hidden_act", "mlp_bias", "layer_types"].contains(&name.as_str()));
+    fields.extend(object(own).unwrap_or_default());
+    Ok(fields.into())
+}
+
+/// As Llama's, with norms around.
+fn module(module: &str) -> Option<String> {
+    let theirs = match layer(module) {
+        Some((number, "attention.output_norm")) => format!("layers.{number}.post_attention_layernorm"),
+        Some((number, "mlp.norm")) => format!("layers.{number}.pre_feedforward_layernorm"),
+        Some((number, "mlp.output_norm")) => format!("layers.{number}.post_feedforward_layernorm"),
+        _ => return llama::module(module),
+    };
+    Some(theirs)
+}
+
+fn idle(architecture: &Architecture, _: &str, tensor: &str) -> bool {
+    let bare = tensor.strip_prefix("model.").unwrap_or(tensor);
+    let of_images = ["vision_tower.", "multi_modal_projector."].iter().any(|part| bare.starts_with(part));
+    of_images || tied(architecture, tensor.strip_prefix("language_model.").unwrap_or(tensor))
 }

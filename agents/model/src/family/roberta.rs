@@ -1,0 +1,33 @@
+//! RoBERTa (Liu et al. 2019), also with the tokenizer of XLM (Conneau et al. 2019).
+
+use super::Family;
+use super::bert;
+use super::manner::{Manner, Tokenizer};
+
+pub(super) const MANNER: Manner = Manner {
+    published: &[
+        ("roberta", &["RobertaModel", "RobertaForMaskedLM", "RobertaForSequenceClassification"]),
+        ("xlm-roberta", &["XLMRobertaModel", "XLMRobertaForMaskedLM", "XLMRobertaForSequenceClassification"]),
+    ],
+    read: |fields| bert::read(fields, Family::Roberta),
+    gguf: None,
+    prefixes: &["roberta.", ""],
+    module,
+    oldest_names: false,
+    padding: 1,
+    tokenizer: Tokenizer {
+        files: &["sentencepiece.bpe.model", "vocab.json", "merges.txt"],
+        cut: "gpt-2",
+        fairseq: true,
+    },
+    ..bert::MANNER
+};
+
+/// The pooler stands with the classes.
+fn module(module: &str) -> Option<String> {
+    match module {
+        "pooler" => Some("classifier.dense".to_owned()),
+        "head" => Some("classifier.out_proj".to_owned()),
+        _ => bert::module(module),
+    }
+}
