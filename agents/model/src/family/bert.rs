@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Family;
-use super::manner::{Manner, Tokenizer, alone};
+use super::manner::{Manner, Read, Tokenizer, alone};
 use crate::architecture::{Activation, Architecture, Norm, Output, Placement, Pooling};
 use crate::config::{
     ConfigError, Fields, MAX_HEADS, MAX_HIDDEN, MAX_LAYERS, MAX_VOCABULARY, MAX_WIDTH, activation, classes, divides,
@@ -38,7 +38,7 @@ pub(super) const MANNER: Manner = Manner {
 ///
 /// # Errors
 /// A [`ConfigError`] that names the field.
-pub(super) fn read(fields: &Fields, family: Family) -> Result<(Architecture, Option<u32>), ConfigError> {
+pub(super) fn read(fields: &Fields, family: Family) -> Result<Read, ConfigError> {
     fields.must("is_decoder", false)?;
     fields.must("add_cross_attention", false)?;
     if let Some(kind) = fields.text("position_embedding_type")?.filter(|kind| *kind != "absolute") {

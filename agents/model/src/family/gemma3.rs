@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Family;
 use super::llama;
-use super::manner::{Manner, Tokenizer, tied};
+use super::manner::{Manner, Read, Tokenizer, tied};
 use crate::architecture::{Activation, Architecture, Local, Norm, Output, Placement, Positions, Rotary, Scaling};
 use crate::config::rotary::{read_scaling, whole_heads};
 use crate::config::{
@@ -64,7 +64,7 @@ fn text(fields: Fields) -> Result<Fields, ConfigError> {
     }
 }
 
-fn read(fields: &Fields) -> Result<(Architecture, Option<u32>), ConfigError> {
+fn read(fields: &Fields) -> Result<Read, ConfigError> {
     fields.must("use_bidirectional_attention", false)?;
     fields.must("attention_bias", false)?;
     for field in ["attn_logit_softcapping", "final_logit_softcapping"] {

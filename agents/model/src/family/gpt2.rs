@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Family;
-use super::manner::{Manner, Tokenizer, alone, tied};
+use super::manner::{Manner, Read, Tokenizer, alone, tied};
 use crate::architecture::{Activation, Architecture, Norm, Output, Placement};
 use crate::config::{
     ConfigError, Fields, MAX_HEADS, MAX_HIDDEN, MAX_LAYERS, MAX_VOCABULARY, MAX_WIDTH, activation, divides, epsilon,
@@ -32,7 +32,7 @@ pub(super) const MANNER: Manner = Manner {
     tokenizer: Tokenizer { files: &["vocab.json", "merges.txt"], cut: "gpt-2", fairseq: false },
 };
 
-fn read(fields: &Fields) -> Result<(Architecture, Option<u32>), ConfigError> {
+fn read(fields: &Fields) -> Result<Read, ConfigError> {
     fields.must("scale_attn_weights", true)?;
     fields.must("scale_attn_by_inverse_layer_idx", false)?;
     fields.must("add_cross_attention", false)?;

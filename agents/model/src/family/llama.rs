@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Family;
-use super::manner::{Manner, Tokenizer, alone, tied};
+use super::manner::{Manner, Read, Tokenizer, alone, tied};
 use crate::architecture::{Activation, Architecture, Norm, Output, Placement, Positions, Rotary, Scaling};
 use crate::config::rotary::{read_scaling, whole_heads};
 use crate::config::{
@@ -78,7 +78,7 @@ const MAX_WINDOW_LAYERS: u32 = 28;
 ///
 /// # Errors
 /// A [`ConfigError`] that names the field.
-pub(super) fn read(fields: &Fields, family: Family, own: &Own) -> Result<(Architecture, Option<u32>), ConfigError> {
+pub(super) fn read(fields: &Fields, family: Family, own: &Own) -> Result<Read, ConfigError> {
     let width = fields.size("hidden_size", MAX_WIDTH)?;
     let heads = fields.size("num_attention_heads", MAX_HEADS)?;
     let kv_heads = fields.whole("num_key_value_heads", 1, MAX_HEADS)?.unwrap_or(heads);

@@ -7,14 +7,17 @@ use crate::config::{ConfigError, Fields};
 use crate::gguf::{GgufError, Keys};
 use crate::names::HEAD;
 
+/// A model, and the window that all its attention slides, if it does.
+pub(crate) type Read = (Architecture, Option<u32>);
+
 /// What a family's files have of their own.
 pub(crate) struct Manner {
     /// Names in `model_type`, each with its classes in `architectures`; the first of both are written.
     pub(crate) published: &'static [(&'static str, &'static [&'static str])],
     /// The fields of the model within a configuration.
     pub(crate) text: fn(Fields) -> Result<Fields, ConfigError>,
-    /// Reads them: the model, and the window that all its attention slides, if it does.
-    pub(crate) read: fn(&Fields) -> Result<(Architecture, Option<u32>), ConfigError>,
+    /// Reads them.
+    pub(crate) read: fn(&Fields) -> Result<Read, ConfigError>,
     /// Writes them; encoders have none, for theirs do not say how texts are pooled.
     pub(crate) write: Option<fn(&Architecture) -> Value>,
     /// The name in `general.architecture` of GGUF files; none where these bear the name of another family.
