@@ -24,7 +24,7 @@ use tensorlink_tensor::{Device, TorchEngine, calibrate};
 
 pub use distance::distance;
 pub use tensorlink_folder::Distance;
-pub use texts::{SENTENCES, encode, held_out, known, texts};
+pub use texts::{SENTENCES, encode, held_out, known, measured_on};
 
 use tensorlink_folder::{Integers, ModelFolder};
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use tensorlink_folder::{FolderError, ModelFolder, TokenizerError, read_text};
+use tensorlink_folder::{ModelFolder, TokenizerError, read_text};
 use tensorlink_model::Output;
 
 use super::calibration::ours;
@@ -18,12 +18,19 @@ const HELD_OUT: usize = 4;
 const ENOUGH: usize = 600;
 const PASSAGES: usize = 8;
 
-/// Texts of a file, or ours.
+/// Token numbers of the texts to measure a folder's model on: those of a file, else every fourth of the folder's own,
+/// on which it is not calibrated, else ours.
 ///
 /// # Errors
-/// A file that cannot be read, or is no text.
-pub fn texts(file: Option<&Path>, ours: &str) -> Result<String, FolderError> {
-    file.map_or_else(|| Ok(ours.to_owned()), read_text)
+/// As [`encode`], a file that cannot be read, and a folder that brings too few texts along.
+pub fn measured_on(folder: &ModelFolder, file: Option<&Path>) -> Result<Vec<Vec<u32>>> {
+    let (None, Some(own)) = (file, own(folder)?) else {
+        return encode(folder, &file.map_or_else(|| Ok(SENTENCES.to_owned()), read_text)?);
+    };
+    let unseen = own.into_iter().enumerate().filter(|(at, _)| is_held_out(*at)).map(|(_, text)| text);
+    let unseen: Vec<_> = unseen.collect();
+    ensure!(!unseen.is_empty(), "calibration.json holds fewer than {HELD_OUT} texts: name some with --texts");
+    Ok(unseen)
 }
 
 /// Token numbers of the texts to calibrate a folder's model on: those of a file, else the folder's own but every
@@ -145,6 +152,20 @@ mod tests {
         assert_eq!(held_out(&folder, &known).unwrap(), ["ba\n"].map(encode));
         // A file is calibrated on in their place: the folder's own are as unseen as before.
         assert_eq!(held_out(&folder, &[encode("ab")]).unwrap(), ["ba\n"].map(encode));
+    }
+
+    #[test]
+    fn a_model_is_measured_on_the_texts_that_it_brings_along() {
+        let (parent, out) = trained(&["a b\n", "ab\n", "b a\n", "ba\n", "a a\n"]);
+        let folder = ModelFolder::open(&out).unwrap();
+        let encode = |text: &str| folder.tokenizer().encode(text).unwrap();
+        assert_eq!(measured_on(&folder, None).unwrap(), ["ba\n"].map(encode));
+        let file = parent.path().join("texts");
+        std::fs::write(&file, "abba\n").unwrap();
+        assert_eq!(measured_on(&folder, Some(&file)).unwrap(), ["abba"].map(encode));
+        let (_parent, few) = trained(&["a b\n"]);
+        let error = measured_on(&ModelFolder::open(&few).unwrap(), None).unwrap_err().to_string();
+        assert!(error.contains("fewer than 4 texts: name some with --texts"), "{error}");
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub(super) enum Slides {
     Stated,
 }
 
-/// The family's own base of frequencies, where a file names none.
+/// The base of frequencies, where a file names none.
 const THETA: f64 = 10_000.0;
 /// Layers of Qwen before those whose attention slides, where a file does not say.
 const MAX_WINDOW_LAYERS: u32 = 28;
@@ -83,9 +83,8 @@ pub(super) fn read(fields: &Fields, family: Family, own: &Own) -> Result<Read, C
     let heads = fields.size("num_attention_heads", MAX_HEADS)?;
     let kv_heads = fields.whole("num_key_value_heads", 1, MAX_HEADS)?.unwrap_or(heads);
     divides(("num_attention_heads", heads), ("num_key_value_heads", kv_heads))?;
-    let head_width = match fields.whole("head_dim", 1, MAX_HEAD_WIDTH)? {
-        Some(stated) => stated,
-        None if own.head_width.is_some() => own.head_width.unwrap_or_default(),
+    let head_width = match fields.whole("head_dim", 1, MAX_HEAD_WIDTH)?.or(own.head_width) {
+        Some(known) => known,
         None => {
             divides(("hidden_size", width), ("num_attention_heads", heads))?;
             head_width(fields, "num_attention_heads", width / heads)?

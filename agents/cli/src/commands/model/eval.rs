@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::live::say;
 use crate::output;
 use crate::quantized::loss::{self, Tolerance};
-use crate::quantized::{Distance, Quantising, SENTENCES, beside, distance, encode, known, prepare_on, texts};
+use crate::quantized::{Distance, Quantising, beside, distance, known, measured_on, prepare_on};
 
 #[derive(Args, Debug)]
 pub struct EvalArgs {
@@ -24,7 +24,7 @@ pub struct EvalArgs {
     /// With a quantised folder: the folder or .gguf file that it was made of, for the floats.
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["calibration", "setting"])]
     pub against: Option<PathBuf>,
-    /// Texts to measure on, one a line [default: 200 of ours].
+    /// Texts to measure on, one a line [default: every fourth that the folder brings along, else 200 of ours].
     #[arg(long, value_name = "FILE")]
     pub texts: Option<PathBuf>,
     #[command(flatten)]
@@ -47,7 +47,7 @@ struct Shown<'a> {
 /// Compares a folder's model in integers with its floats: of the same folder, or of the one it was made of.
 pub(super) fn eval(config: &Config, args: &EvalArgs) -> Result<()> {
     let folder = ModelFolder::open(&args.model)?;
-    let measured = encode(&folder, &texts(args.texts.as_deref(), SENTENCES)?)?;
+    let measured = measured_on(&folder, args.texts.as_deref())?;
     let start = Instant::now();
     let (prepared, engine) = match (folder.integers(), &args.against) {
         (Some(integers), Some(against)) => {
