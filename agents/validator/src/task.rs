@@ -24,6 +24,7 @@ const ATTEMPTS: u32 = 6;
 const FORCED: u32 = 2;
 /// Waits between attempts: the first, and the longest. Together they outlast a worker's restart.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(30));
+
 /// Something to look into.
 pub(crate) enum Task {
     /// A claim that was drawn.

@@ -15,6 +15,7 @@ use crate::role::BACK_OFF;
 
 /// Longest wait between two looks at the chain.
 const PERIOD: Duration = Duration::from_secs(10);
+
 /// Why nothing was achieved this time. Tried again.
 #[derive(Debug, Error)]
 enum Failure {

@@ -24,6 +24,7 @@ use crate::role::{BACK_OFF, Worker};
 const PATIENCE: u64 = 4;
 /// And this long at most, seconds.
 const MOST_PATIENCE: u64 = 1800;
+
 /// Why nothing is demanded yet.
 #[derive(Debug, Error)]
 enum Undemanded {

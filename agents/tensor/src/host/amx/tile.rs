@@ -10,6 +10,7 @@ use super::super::vnni::lanes::{LANES, Lanes, VECTOR};
 
 /// Tiles of sums of a block.
 const SUMS: usize = 4;
+
 /// A tile of sums in memory: its rows.
 pub(super) type Tile = [Lanes; LANES];
 

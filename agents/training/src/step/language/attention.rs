@@ -13,6 +13,7 @@ const SUM: Precision = Precision::Fixed { bits: 32, exponent: 16 };
 const PROBABILITY: Precision = Precision::Fixed { bits: super::NARROW_BITS, exponent: PROBABILITY_EXPONENT };
 /// Of cosines and sines.
 const TURNS: Precision = Precision::Fixed { bits: 16, exponent: 14 };
+
 /// What the backward pass needs of an attention.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AttentionPass {
