@@ -1,4 +1,5 @@
-//! The test suite of the [`Engine`] trait: every implementation is held against the [`Reference`], bit for bit.
+//! The test suite of the [`Engine`] trait: every implementation is held against the [`Reference`](crate::Reference),
+//! bit for bit.
 //!
 //! ```text
 //! conformance::operators(&MyEngine::new()?, 50)?;

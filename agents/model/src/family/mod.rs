@@ -1,6 +1,6 @@
 //! Families of models: how the files of each name things, and what they leave unsaid.
 //!
-//! A family is a file here, with its `mod` and its line of the list below; [`manner`] says what the file holds. One of
+//! A family is a file here, with its `mod` and its line of the list below; `manner.rs` says what the file holds. One of
 //! Llama's kind says only in what it differs.
 
 mod bert;
