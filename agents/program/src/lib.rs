@@ -20,9 +20,9 @@
 //! let ty = TensorType::new(8, 0, &[1, 3])?;
 //! let operand = Operand { source: Source::State(0), ty: ty.clone() };
 //! let relu = Operator { opcode: Opcode::Relu, operands: vec![operand], attributes: vec![], output: ty.clone() };
-//! let x = Tensor::from_wide(ty, &[-3, 0, 4])?;
+//! let x = Reference.import(&Tensor::from_wide(ty, &[-3, 0, 4])?)?;
 //! let y = Reference.execute(&relu, &[&x], &StepContext::default())?;
-//! assert_eq!(y.mantissas().to_vec(), [0, 0, 4]);
+//! assert_eq!(Reference.export(&y)?.mantissas().to_vec(), [0, 0, 4]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
