@@ -1,6 +1,7 @@
 //! Tiny folders on disk, for tests.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::json;
 use tempfile::TempDir;
@@ -63,4 +64,12 @@ pub fn dense() -> TempDir {
 /// The model of a folder of floats in integers, not calibrated.
 pub fn integers(folder: &ModelFolder, setting: Setting) -> Quantized {
     quantized(folder.architecture(), setting, &folder.weights().unwrap()).unwrap()
+}
+
+/// What lies in a folder, in order.
+pub fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
 }

@@ -75,14 +75,8 @@ impl Unfinished {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fixture::names;
     use super::*;
-
-    fn names(folder: &Path) -> Vec<String> {
-        let mut names: Vec<String> =
-            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
-    }
 
     #[test]
     fn a_folder_is_whole_or_not_there() {

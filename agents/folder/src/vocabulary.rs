@@ -7,13 +7,12 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tensorlink_model::Description;
+use tensorlink_model::family::{PAIRS, TOKENS, WORDS};
 
 use super::small::Small;
 use super::special::Special;
 use super::{FolderError, MAX_JSON, MAX_TOKENIZER, TOKENIZER, TokenizerError, byte_pairs, sentencepiece, special};
 
-/// BERT's words, one a line.
-const WORDS: &str = "vocab.txt";
 /// What folders of other tokenizers have in its place; the first that is there is named.
 const OTHERS: [&str; 6] =
     ["tokenizer.model", "sentencepiece.bpe.model", "spiece.model", "vocab.json", "tekken.json", WORDS];
@@ -38,8 +37,7 @@ pub(super) fn tokenizer(small: &Small, description: &Description) -> Result<Vec<
         return Ok(own);
     }
     let family = description.architecture.family;
-    let Some(&file) = family.tokenizer().files.iter().find(|name| **name != byte_pairs::PAIRS && small.has(name))
-    else {
+    let Some(&file) = family.tokenizer().files.iter().find(|name| **name != PAIRS && small.has(name)) else {
         return Err(match (small.folder(), OTHERS.into_iter().find(|name| small.has(name))) {
             (Some(folder), Some(instead)) => FolderError::NoTokenizer { folder: folder.to_owned(), instead },
             _ => small.absent(TOKENIZER),
@@ -53,8 +51,8 @@ pub(super) fn tokenizer(small: &Small, description: &Description) -> Result<Vec<
     }
     let special: Special = stated(small, CONFIG)?;
     let special = special.with(stated(small, special::ADDED)?);
-    if file == byte_pairs::TOKENS {
-        let pairs = small.required(byte_pairs::PAIRS, MAX_TOKENIZER)?;
+    if file == TOKENS {
+        let pairs = small.required(PAIRS, MAX_TOKENIZER)?;
         let made = byte_pairs::tokenizer(&bytes, &pairs, family, &special);
         return made.map_err(|(file, reason)| refused(file, reason));
     }

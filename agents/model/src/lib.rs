@@ -28,22 +28,15 @@
 //! A tiny decoder in integers, and the program of its only layer for a text of four tokens:
 //!
 //! ```
+//! use tensorlink_model::fixture::integers::quantized;
 //! use tensorlink_model::random::{Dimensions, llama, weights};
-//! use tensorlink_model::{Head, Magnitudes, PlanError, Quantized, Setting};
+//! use tensorlink_model::{Head, Setting};
 //! use tensorlink_types::TensorRoot;
 //!
 //! let size = Dimensions { vocabulary: 11, width: 16, layers: 1, heads: 2, kv_heads: 1, hidden: 24, context: 8 };
 //! let architecture = llama(size);
-//! let weights = weights(&architecture, 1)?;
-//! // Calibration would see every site; here each is as large as the next.
-//! let mut seen = Magnitudes::default();
-//! let plan = loop {
-//!     let model = Quantized::new(architecture.clone(), Setting::Standard, &weights, &seen)?;
-//!     match model.plan(0..1, Head::Choice, |_| TensorRoot::default()) {
-//!         Err(PlanError::Uncalibrated(site)) => seen.see(&site.0, 4.0),
-//!         plan => break plan?,
-//!     }
-//! };
+//! let model = quantized(&architecture, Setting::Standard, &weights(&architecture, 1)?)?;
+//! let plan = model.plan(0..1, Head::Choice, |_| TensorRoot::default())?;
 //! assert!(!plan.program(4)?.operators.is_empty());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -74,14 +74,9 @@ pub(crate) fn shared(module: &str) -> Option<u32> {
     }
 }
 
-/// Prefixes that all names of a folder may have.
-pub(super) const fn prefixes(family: Family) -> &'static [&'static str] {
-    family.manner().prefixes
-}
-
 /// The prefix of a model with a head around it.
 pub(super) fn prefix(family: Family) -> &'static str {
-    prefixes(family).first().copied().unwrap_or_default()
+    family.manner().prefixes.first().copied().unwrap_or_default()
 }
 
 /// What a family's files take off a parameter.

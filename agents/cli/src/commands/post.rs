@@ -27,6 +27,7 @@ use tensorlink_user::{Draft, JobNote, PrepareError, Prepared, publish};
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::Wei;
+use crate::commands::follow::FollowArgs;
 use crate::commands::hiring::{HireArgs, Hiring, Work};
 use crate::config::Config;
 use crate::live::say;
@@ -51,7 +52,7 @@ pub struct PostArgs {
     #[command(flatten)]
     pub hire: HireArgs,
     #[command(flatten)]
-    pub follow: super::follow::FollowArgs,
+    pub follow: FollowArgs,
 }
 
 /// Largest data file, bytes; the parser has a bound of its own for what comes out of a compressed one.

@@ -13,6 +13,7 @@ use tensorlink_user::{JobNote, ResultError, ResumeError};
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::Wei;
+use crate::commands::follow::FollowArgs;
 use crate::commands::hiring::{self, Hiring, Work};
 use crate::commands::post::launch;
 use crate::config::Config;
@@ -30,7 +31,7 @@ pub struct ResumeArgs {
     #[command(flatten)]
     pub hire: hiring::HireArgs,
     #[command(flatten)]
-    pub follow: super::follow::FollowArgs,
+    pub follow: FollowArgs,
 }
 
 /// What is left, and what it will cost.

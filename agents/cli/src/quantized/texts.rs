@@ -27,8 +27,7 @@ pub fn measured_on(folder: &ModelFolder, file: Option<&Path>) -> Result<Vec<Vec<
     let (None, Some(own)) = (file, own(folder)?) else {
         return encode(folder, &file.map_or_else(|| Ok(SENTENCES.to_owned()), read_text)?);
     };
-    let unseen = own.into_iter().enumerate().filter(|(at, _)| is_held_out(*at)).map(|(_, text)| text);
-    let unseen: Vec<_> = unseen.collect();
+    let [_, unseen] = parted(own);
     ensure!(!unseen.is_empty(), "calibration.json holds fewer than {HELD_OUT} texts: name some with --texts");
     Ok(unseen)
 }
@@ -43,8 +42,7 @@ pub fn known(folder: &ModelFolder, file: Option<&Path>) -> Result<Vec<Vec<u32>>>
         (Some(file), _) => encode(folder, &read_text(file)?),
         (None, None) => ours(folder),
         (None, Some(own)) => {
-            let known: Vec<_> =
-                own.into_iter().enumerate().filter(|(at, _)| !is_held_out(*at)).map(|(_, text)| text).collect();
+            let [known, _] = parted(own);
             ensure!(!known.is_empty(), "calibration.json holds no text: name some with --calibration");
             Ok(known)
         }
@@ -58,8 +56,7 @@ pub fn known(folder: &ModelFolder, file: Option<&Path>) -> Result<Vec<Vec<u32>>>
 /// # Errors
 /// Texts of the folder's own that it cannot read.
 pub fn held_out(folder: &ModelFolder, known: &[Vec<u32>]) -> Result<Vec<Vec<u32>>> {
-    let own = own(folder)?.into_iter().flatten().enumerate().filter(|(at, _)| is_held_out(*at));
-    let mut candidates: Vec<Vec<u32>> = own.map(|(_, text)| text).collect();
+    let [_, mut candidates] = parted(own(folder)?.unwrap_or_default());
     let mut longer = Vec::new();
     if candidates.is_empty() {
         // A tokenizer of other characters than ours refuses some.
@@ -81,8 +78,13 @@ pub fn held_out(folder: &ModelFolder, known: &[Vec<u32>]) -> Result<Vec<Vec<u32>
     Ok(candidates.chain(longer.into_iter().filter(unseen)).collect())
 }
 
-const fn is_held_out(at: usize) -> bool {
-    at % HELD_OUT == HELD_OUT - 1
+/// Texts to calibrate on, and every fourth, which is held out.
+fn parted(texts: Vec<Vec<u32>>) -> [Vec<Vec<u32>>; 2] {
+    let (mut known, mut unseen) = (Vec::new(), Vec::new());
+    for (number, text) in (1..).zip(texts) {
+        if number % HELD_OUT == 0 { unseen.push(text) } else { known.push(text) }
+    }
+    [known, unseen]
 }
 
 /// Token numbers of the texts that a folder brings along.

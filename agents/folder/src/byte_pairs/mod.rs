@@ -8,15 +8,12 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use tensorlink_model::Family;
+use tensorlink_model::family::{PAIRS, TOKENS};
 
 use super::gguf::GgufTokenizerError;
 use super::gguf::byte_pairs::{Cut, joined, merge};
 use super::gguf::vocabulary::{Kind, Vocabulary};
 use super::special::Special;
-
-/// Numbers of tokens by their texts; and pairs that are joined, a line each, the first first.
-pub(super) const TOKENS: &str = "vocab.json";
-pub(super) const PAIRS: &str = "merges.txt";
 
 /// The special tokens that a family's tokenizer has even if the folder does not name them.
 const fn own(family: Family) -> &'static [&'static str] {

@@ -5,7 +5,7 @@ use tensorlink_model::fixture::{FAMILIES, Folder};
 use tensorlink_model::{Family, Setting};
 use tensorlink_user::serving::PreparedServing;
 
-use super::super::fixture::{dense, integers, written};
+use super::super::fixture::{dense, integers, names, written};
 use super::*;
 
 /// A folder, its model in integers, and the folder of these: `out` in the second.
@@ -64,11 +64,8 @@ fn what_is_read_is_what_was_quantised() {
 fn a_file_that_is_not_as_it_was_written_is_named() {
     let (_floats, _, parent) = quantised(Family::Llama);
     let out = parent.path().join("out");
-    let mut names: Vec<String> =
-        fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
     let all = ["config.json", CONSTANTS, "generation_config.json", LOSS, PLAN, MANIFEST, "tokenizer.json"];
-    assert_eq!(names, all);
+    assert_eq!(names(&out), all);
     for name in all {
         let path = out.join(name);
         let bytes = fs::read(&path).unwrap();

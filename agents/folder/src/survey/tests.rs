@@ -5,15 +5,8 @@ use tensorlink_model::Family;
 use tensorlink_model::fixture::{Folder, Stored, tokenizer_json};
 
 use super::super::WEIGHTS;
-use super::super::fixture::written;
+use super::super::fixture::{names, written};
 use super::*;
-
-fn names(folder: &Path) -> Vec<String> {
-    let mut names: Vec<String> =
-        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
-}
 
 #[test]
 fn what_is_used_is_copied_and_what_is_not_is_named() {

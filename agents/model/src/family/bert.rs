@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Family;
-use super::manner::{Manner, Read, Tokenizer, alone};
+use super::manner::{Manner, Read, Tokenizer, WORDS, alone};
 use crate::architecture::{Activation, Architecture, Norm, Output, Placement, Pooling};
 use crate::config::{
     ConfigError, Fields, MAX_HEADS, MAX_HIDDEN, MAX_LAYERS, MAX_VOCABULARY, MAX_WIDTH, activation, classes, divides,
@@ -15,7 +15,7 @@ use crate::names::layer;
 pub(super) const MANNER: Manner = Manner {
     published: &[("bert", &["BertModel", "BertForMaskedLM", "BertForPreTraining", "BertForSequenceClassification"])],
     text: alone,
-    read: |fields| read(fields, Family::Bert),
+    read: |fields| read(fields, Family::Bert, false),
     write: None,
     gguf: Some("bert"),
     known_keys: &[],
@@ -31,14 +31,14 @@ pub(super) const MANNER: Manner = Manner {
     paired: false,
     gains_from: 0.0,
     padding: 0,
-    tokenizer: Tokenizer { files: &["vocab.txt"], cut: "gpt-2", fairseq: false },
+    tokenizer: Tokenizer { files: &[WORDS], cut: "gpt-2", fairseq: false },
 };
 
-/// Reads a configuration of BERT's kind; RoBERTa numbers its tokens from the one after padding.
+/// Reads a configuration of BERT's kind, whose positions may begin after that of padding.
 ///
 /// # Errors
 /// A [`ConfigError`] that names the field.
-pub(super) fn read(fields: &Fields, family: Family) -> Result<Read, ConfigError> {
+pub(super) fn read(fields: &Fields, family: Family, after_padding: bool) -> Result<Read, ConfigError> {
     fields.must("is_decoder", false)?;
     fields.must("add_cross_attention", false)?;
     if let Some(kind) = fields.text("position_embedding_type")?.filter(|kind| *kind != "absolute") {
@@ -50,9 +50,10 @@ pub(super) fn read(fields: &Fields, family: Family) -> Result<Read, ConfigError>
     let heads = fields.size("num_attention_heads", MAX_HEADS)?;
     divides(("hidden_size", width), ("num_attention_heads", heads))?;
     let head_width = head_width(fields, "num_attention_heads", width / heads)?;
-    let first = match family {
-        Family::Roberta => fields.whole("pad_token_id", 0, vocabulary)?.unwrap_or(family.padding()).saturating_add(1),
-        _ => 0,
+    let first = if after_padding {
+        fields.whole("pad_token_id", 0, vocabulary)?.unwrap_or(family.padding()).saturating_add(1)
+    } else {
+        0
     };
     let classes = classes(fields)?.len();
     let kinds = fields.whole("type_vocab_size", 0, MAX_VOCABULARY)?.unwrap_or(2);

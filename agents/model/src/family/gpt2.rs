@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Family;
-use super::manner::{Manner, Read, Tokenizer, alone, tied};
+use super::manner::{Manner, PAIRS, Read, TOKENS, Tokenizer, alone, tied};
 use crate::architecture::{Activation, Architecture, Norm, Output, Placement};
 use crate::config::{
     ConfigError, Fields, MAX_HEADS, MAX_HIDDEN, MAX_LAYERS, MAX_VOCABULARY, MAX_WIDTH, activation, divides, epsilon,
@@ -29,7 +29,7 @@ pub(super) const MANNER: Manner = Manner {
     paired: false,
     gains_from: 0.0,
     padding: 0,
-    tokenizer: Tokenizer { files: &["vocab.json", "merges.txt"], cut: "gpt-2", fairseq: false },
+    tokenizer: Tokenizer { files: &[TOKENS, PAIRS], cut: "gpt-2", fairseq: false },
 };
 
 fn read(fields: &Fields) -> Result<Read, ConfigError> {

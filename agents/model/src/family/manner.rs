@@ -46,6 +46,13 @@ pub(crate) struct Manner {
     pub(crate) tokenizer: Tokenizer,
 }
 
+/// BERT's words, one a line.
+pub const WORDS: &str = "vocab.txt";
+/// Numbers of tokens by their texts.
+pub const TOKENS: &str = "vocab.json";
+/// Pairs of tokens that are joined, a line each, the first first.
+pub const PAIRS: &str = "merges.txt";
+
 /// What a family's tokenizer is made of where a folder has none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tokenizer {

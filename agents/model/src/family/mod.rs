@@ -16,7 +16,7 @@ mod roberta;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::manner::Manner;
-pub use self::manner::Tokenizer;
+pub use self::manner::{PAIRS, TOKENS, Tokenizer, WORDS};
 
 macro_rules! families {
     ($($(#[$doc:meta])* $family:ident => $module:ident,)*) => {

@@ -2,7 +2,7 @@
 
 use super::Family;
 use super::llama::{self, Biases, Own, Slides};
-use super::manner::{Manner, Tokenizer};
+use super::manner::{Manner, PAIRS, TOKENS, Tokenizer};
 
 pub(super) const MANNER: Manner = Manner {
     published: &[("qwen2", &["Qwen2ForCausalLM", "Qwen2Model"])],
@@ -11,6 +11,6 @@ pub(super) const MANNER: Manner = Manner {
     },
     gguf: Some("qwen2"),
     paired: false,
-    tokenizer: Tokenizer { files: &["vocab.json", "merges.txt"], cut: "qwen2", fairseq: false },
+    tokenizer: Tokenizer { files: &[TOKENS, PAIRS], cut: "qwen2", fairseq: false },
     ..llama::MANNER
 };

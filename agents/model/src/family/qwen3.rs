@@ -2,7 +2,7 @@
 
 use super::Family;
 use super::llama::{self, Biases, Own, Slides};
-use super::manner::{Manner, Tokenizer};
+use super::manner::{Manner, PAIRS, TOKENS, Tokenizer};
 
 const OWN: Own = Own {
     head_width: Some(128),
@@ -17,6 +17,6 @@ pub(super) const MANNER: Manner = Manner {
     read: |fields| llama::read(fields, Family::Qwen3, &OWN),
     gguf: Some("qwen3"),
     paired: false,
-    tokenizer: Tokenizer { files: &["vocab.json", "merges.txt"], cut: "qwen2", fairseq: false },
+    tokenizer: Tokenizer { files: &[TOKENS, PAIRS], cut: "qwen2", fairseq: false },
     ..llama::MANNER
 };

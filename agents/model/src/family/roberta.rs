@@ -2,24 +2,20 @@
 
 use super::Family;
 use super::bert;
-use super::manner::{Manner, Tokenizer};
+use super::manner::{Manner, PAIRS, TOKENS, Tokenizer};
 
 pub(super) const MANNER: Manner = Manner {
     published: &[
         ("roberta", &["RobertaModel", "RobertaForMaskedLM", "RobertaForSequenceClassification"]),
         ("xlm-roberta", &["XLMRobertaModel", "XLMRobertaForMaskedLM", "XLMRobertaForSequenceClassification"]),
     ],
-    read: |fields| bert::read(fields, Family::Roberta),
+    read: |fields| bert::read(fields, Family::Roberta, true),
     gguf: None,
     prefixes: &["roberta.", ""],
     module,
     oldest_names: false,
     padding: 1,
-    tokenizer: Tokenizer {
-        files: &["sentencepiece.bpe.model", "vocab.json", "merges.txt"],
-        cut: "gpt-2",
-        fairseq: true,
-    },
+    tokenizer: Tokenizer { files: &["sentencepiece.bpe.model", TOKENS, PAIRS], cut: "gpt-2", fairseq: true },
     ..bert::MANNER
 };
 

@@ -6,6 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use super::super::config::stated;
+use super::super::export::words::object;
 use super::container::Gguf;
 use super::error::GgufError;
 use super::keys::{Keys, unsupported};
@@ -44,11 +45,4 @@ pub fn pooling(file: &Gguf<'_>) -> Result<Option<Value>, GgufError> {
         Some(other) => return Err(unsupported(key, &other, "1 (mean), 2 (first token) or 3 (last token)")),
     };
     Ok(Some(json!({ "pooling_mode": mode })))
-}
-
-fn object(value: Value) -> Option<Map<String, Value>> {
-    match value {
-        Value::Object(fields) => Some(fields),
-        _ => None,
-    }
 }

@@ -178,7 +178,7 @@ fn prefix(
         let has = |name: &String| tensors.contains_key(&names::full(prefix, name));
         embedding.is_some_and(|source| source.names.iter().any(has))
     };
-    let mut prefixes = names::prefixes(architecture.family).iter().copied();
+    let mut prefixes = architecture.family.manner().prefixes.iter().copied();
     prefixes.find(found).unwrap_or_else(|| names::prefix(architecture.family))
 }
 
