@@ -3,6 +3,7 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`architecture`] | dimensions and variants of encoder and decoder transformers |
+//! | [`block`] | a layer's forward pass, whatever it is built of |
 //! | [`family`] | how each family's files name things |
 //! | [`config`], [`import`](mod@import) | both out of a Hugging Face folder |
 //! | [`gguf`] | both out of a GGUF file |
@@ -49,6 +50,7 @@
 )]
 
 pub mod architecture;
+pub mod block;
 pub mod choice;
 pub mod compare;
 pub mod config;

@@ -1,13 +1,10 @@
-//! Attention: queries, keys and values, positions, softmax.
+//! Attention between queries, keys and values: scores, softmax, mixing.
 
 use tensorlink_num::checked::{EXP_BITS, EXP_EXPONENT};
 use tensorlink_types::Opcode;
 
-use super::projection::Quantised;
 use super::window::WINDOW_EXPONENT;
 use super::{Emitter, STREAM_BITS, Value, WORD_BITS, exponents};
-use crate::architecture::Norm;
-use crate::inputs::Input;
 use crate::plan::error::PlanError;
 
 /// Bits and exponent of softmax sums and of probabilities.
@@ -16,29 +13,6 @@ const SUM_EXPONENT: i16 = 16;
 const PROBABILITY_EXPONENT: i16 = 15;
 
 impl Emitter<'_> {
-    pub(super) fn attention(&mut self, layer: u32, x: &Value) -> Result<Value, PlanError> {
-        let a = self.architecture;
-        let name = |part: &str| format!("layers.{layer}.attention.{part}");
-        let (tokens, causal) = (self.tokens, i64::from(a.causal));
-        let x = self.quantise(&name("input"), Input::attention(a), x)?;
-        let query = self.looked_up(&name("query"), &x)?;
-        let key = self.looked_up(&name("key"), &x)?;
-        let value = self.projection(&name("value"), &x, a.attention_bias, WORD_BITS)?;
-        let query = self.rotated(layer, "query", query, a.heads)?;
-        let key = self.rotated(layer, "key", key, a.kv_heads)?;
-
-        let mixed = if self.cuts() {
-            self.leave(layer, query, key, value)?
-        } else {
-            let probabilities = self.weighed(layer, &query, &key, causal)?;
-            let transposed = self.ty(&name("value"), value.ty.bits(), value.ty.exponent(), &[a.key_width(), tokens])?;
-            let value = self.push(&name("value.transposed"), Opcode::Transpose, &[&value], vec![], transposed);
-            self.mix(layer, &probabilities, &value)?
-        };
-        let mixed = self.quantise(&name("mixed"), Input::Mixed, &mixed)?;
-        self.projection(&name("output"), &mixed, a.output_bias, STREAM_BITS)
-    }
-
     /// How much of every token each token takes, `heads × tokens × keys`.
     pub(super) fn weighed(&mut self, layer: u32, query: &Value, key: &Value, causal: i64) -> Result<Value, PlanError> {
         let name = |part: &str| format!("layers.{layer}.attention.{part}");
@@ -63,30 +37,6 @@ impl Emitter<'_> {
         let to = self.activation(&site, STREAM_BITS, &[self.tokens, width])?;
         let shift = exponents(&[probabilities, value]) - i64::from(to.exponent());
         Ok(self.push(&site, Opcode::HeadMix, &[probabilities, value], vec![heads.into(), shift], to))
-    }
-
-    /// Queries or keys, not rotated; normalised head by head where the architecture does.
-    fn looked_up(&mut self, name: &str, x: &Quantised) -> Result<Value, PlanError> {
-        let a = self.architecture;
-        if !a.query_key_norm {
-            return self.projection(name, x, a.attention_bias, WORD_BITS);
-        }
-        let y = self.projection_to((name, &format!("{name}.projected")), x, a.attention_bias, STREAM_BITS)?;
-        let to = self.activation(name, WORD_BITS, y.ty.dims())?;
-        self.normalised(&format!("{name}_norm"), &y, (Norm::Rms, a.head_width), to)
-    }
-
-    fn rotated(&mut self, layer: u32, part: &str, x: Value, heads: u32) -> Result<Value, PlanError> {
-        let a = self.architecture;
-        if a.rotary(layer).is_none() {
-            return Ok(x);
-        }
-        let table = if a.local(layer).is_some() { "embedding.rotary.local" } else { "embedding.rotary" };
-        let table = self.positions(table)?;
-        let site = format!("layers.{layer}.attention.rotated_{part}");
-        let to = self.activation(&site, WORD_BITS, x.ty.dims())?;
-        let shift = exponents(&[&x, &table]) - i64::from(to.exponent());
-        Ok(self.push(&site, Opcode::Rope, &[&x, &table], vec![heads.into(), shift], to))
     }
 
     /// Softmax over rows, of scores that are not divided yet.

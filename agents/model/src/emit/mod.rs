@@ -2,9 +2,10 @@
 //!
 //! | module | what lives there |
 //! |---|---|
-//! | `mod` | the emitter; embedding, blocks, logits |
+//! | `mod` | the emitter; embedding, logits |
+//! | [`layer`] | a layer |
 //! | [`text`] | what is given of a whole text: its vector, its classes |
-//! | [`attention`] | attention |
+//! | [`attention`] | scores, softmax, mixing |
 //! | [`projection`] | products with weights |
 //! | [`choice`] | the choice of the next token |
 //! | [`penalty`] | logits of tokens that the text has already |
@@ -14,6 +15,7 @@
 mod attention;
 mod choice;
 mod cut;
+mod layer;
 mod penalty;
 mod projection;
 mod text;
@@ -213,46 +215,6 @@ impl<'a> Emitter<'a> {
         self.push(name, Opcode::Gather, &[table, scale, ids], vec![shift], to)
     }
 
-    /// One block of attention and MLP.
-    pub(super) fn layer(&mut self, layer: u32, x: &Value) -> Result<Value, PlanError> {
-        let name = |part: &str| format!("layers.{layer}.{part}");
-        let before = self.architecture.placement.before();
-        let input = if before { self.norm(&name("attention.norm"), x)? } else { x.clone() };
-        let attended = self.attention(layer, &input)?;
-        let attended = self.output_norm(&name("attention.output_norm"), attended)?;
-        let to = self.activation(&name("attention.sum"), STREAM_BITS, x.ty.dims())?;
-        let sum = self.add(&name("attention.sum"), x, &attended, to);
-        let (x, input) = if before {
-            let input = self.norm(&name("mlp.norm"), &sum)?;
-            (sum, input)
-        } else {
-            let x = self.norm(&name("attention.norm"), &sum)?;
-            (x.clone(), x)
-        };
-        let output = self.mlp(layer, &input)?;
-        let output = self.output_norm(&name("mlp.output_norm"), output)?;
-        let to = self.activation(&name("mlp.sum"), STREAM_BITS, x.ty.dims())?;
-        let sum = self.add(&name("mlp.sum"), &x, &output, to);
-        if before { Ok(sum) } else { self.norm(&name("mlp.norm"), &sum) }
-    }
-
-    fn mlp(&mut self, layer: u32, x: &Value) -> Result<Value, PlanError> {
-        let a = self.architecture;
-        let name = |part: &str| format!("layers.{layer}.mlp.{part}");
-        let x = self.quantise(&name("input"), Input::Mlp, x)?;
-        let up = self.projection(&name("up"), &x, a.mlp_bias, STREAM_BITS)?;
-        let (mlp, curve) = (format!("layers.{layer}.mlp"), (a.activation, "activation"));
-        let inner = if a.gated {
-            let gate = self.projection(&name("gate"), &x, a.mlp_bias, STREAM_BITS)?;
-            let activated = self.activated(&mlp, curve, &gate)?;
-            self.multiplied(&name("product"), &activated, &up)?
-        } else {
-            self.activated(&mlp, curve, &up)?
-        };
-        let inner = self.quantise(&name("inner"), Input::Inner, &inner)?;
-        self.projection(&name("down"), &inner, a.mlp_bias, STREAM_BITS)
-    }
-
     /// `a·b` to a site.
     fn multiplied(&mut self, site: &str, a: &Value, b: &Value) -> Result<Value, PlanError> {
         let to = self.activation(site, STREAM_BITS, b.ty.dims())?;
@@ -299,11 +261,6 @@ impl<'a> Emitter<'a> {
 
     fn last_norm(&mut self, x: &Value) -> Result<Value, PlanError> {
         if self.architecture.placement.before() { self.norm("final.norm", x) } else { Ok(x.clone()) }
-    }
-
-    /// What attention or an MLP adds to the stream, normalised where the architecture does.
-    fn output_norm(&mut self, name: &str, x: Value) -> Result<Value, PlanError> {
-        if self.architecture.placement == Placement::Around { self.norm(name, &x) } else { Ok(x) }
     }
 
     fn norm(&mut self, name: &str, x: &Value) -> Result<Value, PlanError> {

@@ -79,9 +79,9 @@ impl FloatCache {
         self.rotations.narrow(self.len, tokens)
     }
 
-    pub(super) fn layer(&self, number: usize, tokens: i64) -> Option<Places<'_>> {
+    pub(super) fn layer(&self, number: u32, tokens: i64) -> Option<Places<'_>> {
         let past = self.len as i64;
-        self.layers.get(number).map(|layer| Places { layer, past, tokens })
+        self.layers.get(number as usize).map(|layer| Places { layer, past, tokens })
     }
 }
 

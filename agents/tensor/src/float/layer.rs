@@ -1,9 +1,11 @@
-//! Attention and MLP.
+//! A layer, as [`tensorlink_model::block`] has it, in libtorch's floats.
 
-use tch::{Kind, TchError, Tensor};
-use tensorlink_model::{Activation, Placement};
+use tch::{TchError, Tensor};
+use tensorlink_model::block::{self, Half, Input, LayerBuilder};
+use tensorlink_model::{Activation, Architecture};
 
 use super::cache::Places;
+use super::heads::Heads;
 use super::norm::RowNorm;
 use super::product::{Linear, Projection};
 use super::rotary::Rotations;
@@ -14,37 +16,18 @@ use super::watch::Watch;
 pub(super) struct Layer {
     /// What its sites begin with: `layers.3.`.
     pub(super) name: String,
-    pub(super) placement: Placement,
     pub(super) heads: Heads,
-    pub(super) attention_norm: RowNorm,
+    /// Of attention and of the MLP.
+    pub(super) norms: [RowNorm; 2],
     /// Of what attention adds, and of what the MLP does.
     pub(super) output_norms: Option<[RowNorm; 2]>,
     /// Query, key, value.
     pub(super) attention: Projection,
     pub(super) output: Projection,
-    pub(super) mlp_norm: RowNorm,
     /// Gate, if gated, and up.
     pub(super) up: Projection,
     pub(super) down: Projection,
     pub(super) activation: Activation,
-    pub(super) gated: bool,
-}
-
-/// Shape of attention.
-#[derive(Debug)]
-pub(super) struct Heads {
-    pub(super) heads: i64,
-    pub(super) kv_heads: i64,
-    pub(super) width: i64,
-    pub(super) causal: bool,
-    /// Tokens that each sees, itself included, if not all before it.
-    pub(super) window: Option<i64>,
-    /// What scores are divided by.
-    pub(super) divisor: f64,
-    /// That of the query and key norms.
-    pub(super) epsilon: f64,
-    /// Gains of the query and key norms, `[heads + kv_heads, width]`.
-    pub(super) gain: Option<Tensor>,
 }
 
 impl Layer {
@@ -53,129 +36,160 @@ impl Layer {
         [&mut self.attention, &mut self.output, &mut self.up, &mut self.down].map(|projection| &mut projection.linear)
     }
 
-    /// The residual stream after this layer, `[tokens, width]`.
+    /// The residual stream after this layer, the model's `number`-th, `[tokens, width]`.
     pub(super) fn forward(
         &self,
+        (architecture, number): (&Architecture, u32),
         x: Tensor,
-        rotations: &Rotations,
-        places: Option<Places<'_>>,
+        (rotations, places): (&Rotations, Option<Places<'_>>),
         watch: &mut Watch<'_>,
     ) -> Result<Tensor, TchError> {
-        let (attended, mapped) = self.output_norms.as_ref().map(|[first, second]| (first, second)).unzip();
-        let x = self.around(x, ("attention", &self.attention_norm, attended), watch, |x, watch| {
-            let mixed = self.attend(x, rotations, places, watch)?;
-            self.project(&self.output, "attention.output", &mixed, watch)
-        })?;
-        self.around(x, ("mlp", &self.mlp_norm, mapped), watch, |x, watch| {
-            let inner = self.inner(x, watch)?;
-            self.project(&self.down, "mlp.down", &inner, watch)
-        })
+        block::layer(&mut Pass { layer: self, rotations, places, watch }, architecture, number, x)
+    }
+}
+
+/// One text, or the next part of one, on its way through a layer.
+struct Pass<'a, 'w> {
+    layer: &'a Layer,
+    rotations: &'a Rotations,
+    places: Option<Places<'a>>,
+    watch: &'a mut Watch<'w>,
+}
+
+impl Pass<'_, '_> {
+    fn see(&mut self, site: &dyn std::fmt::Display, x: &Tensor) -> Result<(), TchError> {
+        if self.watch.on() { self.watch.see(&format!("{}{site}", self.layer.name), x) } else { Ok(()) }
     }
 
-    /// Adds what `block` makes of the stream to it, with the norm before or after, and one of what is added if
-    /// there is.
-    fn around(
-        &self,
-        x: Tensor,
-        (name, norm, output_norm): (&str, &RowNorm, Option<&RowNorm>),
-        watch: &mut Watch<'_>,
-        block: impl FnOnce(&Tensor, &mut Watch<'_>) -> Result<Tensor, TchError>,
-    ) -> Result<Tensor, TchError> {
-        let before = self.placement.before();
-        let mut y = if before { block(&norm.forward(&x, watch)?, watch)? } else { block(&x, watch)? };
-        if let Some(norm) = output_norm {
-            y = norm.forward(&y, watch)?;
-        }
-        let sum = y.f_add_(&x)?;
-        self.see(watch, &format_args!("{name}.sum"), &sum)?;
-        if before { Ok(sum) } else { norm.forward(&sum, watch) }
+    fn see_input(&mut self, site: &str, x: &Tensor) -> Result<(), TchError> {
+        if self.watch.on() { self.watch.see_input(&format!("{}{site}", self.layer.name), x) } else { Ok(()) }
     }
 
-    fn see(&self, watch: &mut Watch<'_>, site: &dyn std::fmt::Display, x: &Tensor) -> Result<(), TchError> {
-        if watch.on() { watch.see(&format!("{}{site}", self.name), x) } else { Ok(()) }
+    /// Whether the MLP's first projection is to a gate as well.
+    fn is_gated(&self) -> bool {
+        self.layer.up.parts.len() > 1
     }
 
-    fn see_input(&self, watch: &mut Watch<'_>, site: &str, x: &Tensor) -> Result<(), TchError> {
-        if watch.on() { watch.see_input(&format!("{}{site}", self.name), x) } else { Ok(()) }
-    }
-
-    fn project(
-        &self,
-        projection: &Projection,
-        site: &str,
-        x: &Tensor,
-        watch: &mut Watch<'_>,
-    ) -> Result<Tensor, TchError> {
-        let y = projection.forward(x, watch)?;
-        self.see(watch, &site, &y)?;
-        Ok(y)
-    }
-
-    /// What each token gathers, `[tokens, heads · width]`.
-    fn attend(
-        &self,
-        x: &Tensor,
-        rotations: &Rotations,
-        places: Option<Places<'_>>,
-        watch: &mut Watch<'_>,
-    ) -> Result<Tensor, TchError> {
-        let Heads { heads, kv_heads, width, .. } = self.heads;
-        let outputs = self.attention.forward(x, watch)?;
-        // Queries and keys are normalised and rotated together: [tokens, heads + kv_heads, width].
-        let by_head = outputs.f_view([-1, heads + 2 * kv_heads, width])?;
-        let (mut turned, value) =
-            (by_head.f_narrow(1, 0, heads + kv_heads)?, by_head.f_narrow(1, heads + kv_heads, kv_heads)?);
-        self.see(watch, &"attention.value", &value)?;
-        if let Some(gain) = &self.heads.gain {
-            self.see_heads(watch, ("", ".projected"), &turned)?;
-            turned = turned.f_rms_norm(width, None::<&Tensor>, self.heads.epsilon)?.f_mul_(gain)?;
-        }
-        self.see_heads(watch, ("", ""), &turned)?;
-        if let Some(rotation) = rotations.of(self.heads.window.is_some()) {
-            turned = rotation.apply(&turned)?;
-            self.see_heads(watch, ("rotated_", ""), &turned)?;
-        }
-        let by_place = |x: Tensor| x.f_transpose(0, 1);
-        let query = by_place(turned.f_narrow(1, 0, heads)?)?;
-        let (mut key, mut value) = (by_place(turned.f_narrow(1, heads, kv_heads)?)?, by_place(value)?);
-        if let Some(places) = places {
-            [key, value] = places.extend(&key, &value)?;
-        }
-        if watch.on() {
-            self.see(watch, &"attention.scores", &self.heads.scores(&query, &key)?)?;
-        }
-        let mixed = self.heads.mix(&query, &key, &value)?;
-        self.see_input(watch, "attention.mixed", &mixed)?;
-        Ok(mixed)
-    }
-
-    fn see_heads(&self, watch: &mut Watch<'_>, (before, after): (&str, &str), x: &Tensor) -> Result<(), TchError> {
-        if watch.on() {
-            let Heads { heads, kv_heads, .. } = self.heads;
-            self.see(watch, &format_args!("attention.{before}query{after}"), &x.f_narrow(1, 0, heads)?)?;
-            self.see(watch, &format_args!("attention.{before}key{after}"), &x.f_narrow(1, heads, kv_heads)?)?;
+    /// Queries and keys, `[tokens, heads + kv_heads, width]`, each under its name.
+    fn see_heads(&mut self, (before, after): (&str, &str), x: &Tensor) -> Result<(), TchError> {
+        if self.watch.on() {
+            let [query, key] = self.layer.heads.parted(x)?;
+            self.see(&format_args!("attention.{before}query{after}"), &query)?;
+            self.see(&format_args!("attention.{before}key{after}"), &key)?;
         }
         Ok(())
     }
+}
 
-    /// The MLP's inner vectors, `[tokens, hidden]`.
-    fn inner(&self, x: &Tensor, watch: &mut Watch<'_>) -> Result<Tensor, TchError> {
-        let outputs = self.up.forward(x, watch)?;
-        let mut first = self.up.part(&outputs, 0)?;
-        if !self.gated {
-            self.see(watch, &"mlp.up", &first)?;
-            let activated = activate(self.activation, &mut first)?;
-            self.see_input(watch, "mlp.activated", &activated)?;
-            return Ok(activated);
+impl LayerBuilder for Pass<'_, '_> {
+    type Value = Tensor;
+    type Operand = Tensor;
+    /// Side by side, `[tokens, heads + kv_heads, width]`.
+    type QueryKey = Tensor;
+    type Error = TchError;
+
+    fn norm(&mut self, half: Half, x: &Tensor) -> Result<Tensor, TchError> {
+        of(half, &self.layer.norms).forward(x, self.watch)
+    }
+
+    fn output_norm(&mut self, half: Half, x: Tensor) -> Result<Tensor, TchError> {
+        match &self.layer.output_norms {
+            Some(norms) => of(half, norms).forward(&x, self.watch),
+            None => Ok(x),
         }
-        let up = self.up.part(&outputs, 1)?;
-        self.see(watch, &"mlp.gate", &first)?;
-        self.see(watch, &"mlp.up", &up)?;
-        let mut activated = activate(self.activation, &mut first)?;
-        self.see(watch, &"mlp.activated", &activated)?;
-        let product = activated.f_mul_(&up)?;
-        self.see_input(watch, "mlp.product", &product)?;
-        Ok(product)
+    }
+
+    fn operand(&mut self, input: Input, x: &Tensor) -> Result<Tensor, TchError> {
+        match input {
+            // Seen as what the norms gave.
+            Input::Attention | Input::Mlp => {}
+            Input::Mixed => self.see_input(input.name(), x)?,
+            Input::Inner => self.see_input(if self.is_gated() { "mlp.product" } else { "mlp.activated" }, x)?,
+        }
+        Ok(x.shallow_clone())
+    }
+
+    fn looked_up(&mut self, x: &Tensor) -> Result<(Tensor, Tensor), TchError> {
+        let layer = self.layer;
+        let Heads { heads, kv_heads, width, .. } = layer.heads;
+        let outputs = layer.attention.forward(x, self.watch)?;
+        let by_head = outputs.f_view([-1, heads + 2 * kv_heads, width])?;
+        let (mut query_key, value) =
+            (by_head.f_narrow(1, 0, heads + kv_heads)?, by_head.f_narrow(1, heads + kv_heads, kv_heads)?);
+        self.see(&"attention.value", &value)?;
+        if let Some(gain) = &layer.heads.gain {
+            self.see_heads(("", ".projected"), &query_key)?;
+            query_key = query_key.f_rms_norm(width, None::<&Tensor>, layer.heads.epsilon)?.f_mul_(gain)?;
+        }
+        self.see_heads(("", ""), &query_key)?;
+        Ok((query_key, value))
+    }
+
+    fn rotated(&mut self, x: Tensor) -> Result<Tensor, TchError> {
+        let Some(rotation) = self.rotations.of(self.layer.heads.window.is_some()) else { return Ok(x) };
+        let turned = rotation.apply(&x)?;
+        self.see_heads(("rotated_", ""), &turned)?;
+        Ok(turned)
+    }
+
+    fn mixed(&mut self, query_key: Tensor, value: Tensor) -> Result<Tensor, TchError> {
+        let heads = &self.layer.heads;
+        let by_place = |x: Tensor| x.f_transpose(0, 1);
+        let [query, key] = heads.parted(&query_key)?;
+        let (query, mut key, mut value) = (by_place(query)?, by_place(key)?, by_place(value)?);
+        if let Some(places) = &self.places {
+            [key, value] = places.extend(&key, &value)?;
+        }
+        if self.watch.on() {
+            self.see(&"attention.scores", &heads.scores(&query, &key)?)?;
+        }
+        heads.mix(&query, &key, &value)
+    }
+
+    fn gated(&mut self, x: &Tensor) -> Result<[Tensor; 2], TchError> {
+        let up = &self.layer.up;
+        let outputs = up.forward(x, self.watch)?;
+        let (gate, inner) = (up.part(&outputs, 0)?, up.part(&outputs, 1)?);
+        self.see(&"mlp.gate", &gate)?;
+        self.see(&"mlp.up", &inner)?;
+        Ok([gate, inner])
+    }
+
+    fn activated(&mut self, mut x: Tensor) -> Result<Tensor, TchError> {
+        let activated = activate(self.layer.activation, &mut x)?;
+        if self.is_gated() {
+            self.see(&"mlp.activated", &activated)?;
+        }
+        Ok(activated)
+    }
+
+    fn multiplied(&mut self, mut gate: Tensor, inner: Tensor) -> Result<Tensor, TchError> {
+        gate.f_mul_(&inner)
+    }
+
+    fn projected(&mut self, projection: block::Projection, x: &Tensor) -> Result<Tensor, TchError> {
+        let weights = match projection {
+            block::Projection::Output => &self.layer.output,
+            block::Projection::Up => &self.layer.up,
+            block::Projection::Down => &self.layer.down,
+        };
+        let y = weights.forward(x, self.watch)?;
+        self.see(&projection.name(), &y)?;
+        Ok(y)
+    }
+
+    fn added(&mut self, half: Half, x: Tensor, mut change: Tensor) -> Result<Tensor, TchError> {
+        let sum = change.f_add_(&x)?;
+        self.see(&format_args!("{}.sum", half.name()), &sum)?;
+        Ok(sum)
+    }
+}
+
+/// A half's, of what both halves have.
+const fn of<T>(half: Half, [attention, mlp]: &[T; 2]) -> &T {
+    match half {
+        Half::Attention => attention,
+        Half::Mlp => mlp,
     }
 }
 
@@ -187,60 +201,4 @@ pub(super) fn activate(activation: Activation, x: &mut Tensor) -> Result<Tensor,
         Activation::Silu => x.f_silu_(),
         Activation::Relu => x.f_relu_(),
     }
-}
-
-impl Heads {
-    /// Mean of the values that each query attends to; `query` is `[heads, tokens, width]`, `key` and `value` are
-    /// `[kv_heads, places, width]`; gives `[tokens, heads · width]`.
-    fn mix(&self, query: &Tensor, key: &Tensor, value: &Tensor) -> Result<Tensor, TchError> {
-        let Self { heads, kv_heads, width, divisor, .. } = *self;
-        let (tokens, places) = (length(query), length(key));
-        // A single token sees the last places.
-        let first = self.window.filter(|_| tokens == 1).map_or(0, |window| (places - window).max(0));
-        let seen = |x: &Tensor| x.f_narrow(1, first, places - first)?.f_unsqueeze(0);
-        let [key, value] = [seen(key)?, seen(value)?];
-        let attend = |query: &Tensor, mask: Option<&Tensor>, causal, grouped| {
-            let scale = Some(1.0 / divisor);
-            Tensor::f_scaled_dot_product_attention(query, &key, &value, mask, 0.0, causal, scale, grouped)
-        };
-        if tokens == 1 {
-            // Heads that share keys and values are queries of one head: keys and values are read once, and not copied.
-            let query = query.f_reshape([1, kv_heads, heads / kv_heads, width])?;
-            return attend(&query, None, false, false)?.f_reshape([1, heads * width]);
-        }
-        let past = places - tokens;
-        let slides = self.window.is_some_and(|window| window < places);
-        let mask = if self.causal && (past > 0 || slides) {
-            let all = Tensor::f_ones([tokens, places], (Kind::Bool, query.device()))?;
-            Some(self.visible(&all, past)?)
-        } else {
-            None
-        };
-        let causal = self.causal && mask.is_none();
-        let mixed = attend(&query.f_unsqueeze(0)?, mask.as_ref(), causal, heads != kv_heads)?;
-        mixed.f_squeeze_dim(0)?.f_transpose(0, 1)?.f_reshape([tokens, heads * width])
-    }
-
-    /// Products of queries with the keys that they see, zero elsewhere, `[heads, tokens, places]`.
-    fn scores(&self, query: &Tensor, key: &Tensor) -> Result<Tensor, TchError> {
-        let Self { heads, kv_heads, width, .. } = *self;
-        let (tokens, places) = (length(query), length(key));
-        let grouped = query.f_reshape([kv_heads, heads / kv_heads * tokens, width])?;
-        let scores = grouped.f_matmul(&key.f_transpose(1, 2)?)?.f_view([heads, tokens, places])?;
-        if self.causal { self.visible(&scores, places - tokens) } else { Ok(scores) }
-    }
-
-    /// What tokens after `past` others see of `[…, tokens, places]`, zero elsewhere.
-    fn visible(&self, x: &Tensor, past: i64) -> Result<Tensor, TchError> {
-        let before = x.f_tril(past)?;
-        match self.window {
-            Some(window) => before.f_triu(past - window + 1),
-            None => Ok(before),
-        }
-    }
-}
-
-/// Second dimension of `[heads, length, width]`.
-fn length(x: &Tensor) -> i64 {
-    x.size().get(1).copied().unwrap_or(0)
 }

@@ -8,7 +8,7 @@
 //! | module | what lives there |
 //! |---|---|
 //! | `mod` | [`FloatModel`]: loading, the way from tokens to output |
-//! | `layer` | attention and MLP |
+//! | `layer`, `heads` | a layer; attention between queries, keys and values |
 //! | `weights` | an architecture's weights as libtorch tensors |
 //! | `norm` | norms over rows |
 //! | `product` | products with weights, and [`Products`]: which of libtorch's |
@@ -22,6 +22,7 @@
 
 mod cache;
 pub mod hardware;
+mod heads;
 mod layer;
 mod norm;
 mod product;
@@ -306,9 +307,9 @@ impl FloatModel {
         let past = cache.map_or(0, FloatCache::len);
         let count = tokens.size1()?;
         let mut x = self.tensors.embed(tokens, past, watch)?;
-        for (number, layer) in self.tensors.layers.iter().enumerate() {
+        for (number, layer) in (0..).zip(&self.tensors.layers) {
             let places = cache.and_then(|cache| cache.layer(number, count));
-            x = layer.forward(x, rotations, places, watch)?;
+            x = layer.forward((&self.architecture, number), x, (rotations, places), watch)?;
         }
         match &self.tensors.final_norm {
             Some(norm) => norm.forward(&x, watch),

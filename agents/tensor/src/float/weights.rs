@@ -5,7 +5,8 @@ use tensorlink_model::{
     Architecture, Dense, Matrix, Norm, Output, Placement, Positions, Weights, WeightsError, parameters,
 };
 
-use super::layer::{Heads, Layer};
+use super::heads::Heads;
+use super::layer::Layer;
 use super::norm::RowNorm;
 use super::product::{Linear, Projection};
 use super::text::TextLayer;
@@ -163,7 +164,6 @@ impl Loader<'_> {
         };
         Ok(Layer {
             name: site(""),
-            placement: a.placement,
             heads: Heads {
                 heads: a.heads.into(),
                 kv_heads: a.kv_heads.into(),
@@ -174,11 +174,10 @@ impl Loader<'_> {
                 epsilon: a.epsilon,
                 gain: if a.query_key_norm { Some(self.head_gains(number)?) } else { None },
             },
-            attention_norm: self.norm(&site("attention.norm"))?,
+            norms: [self.norm(&site("attention.norm"))?, self.norm(&site("mlp.norm"))?],
             output_norms,
             attention: self.projection(attention, a.attention_bias)?,
             output: self.projection([site("attention.output")], a.output_bias)?,
-            mlp_norm: self.norm(&site("mlp.norm"))?,
             up: if a.gated {
                 self.projection([site("mlp.gate"), up], a.mlp_bias)?
             } else {
@@ -186,7 +185,6 @@ impl Loader<'_> {
             },
             down: self.projection([site("mlp.down")], a.mlp_bias)?,
             activation: a.activation,
-            gated: a.gated,
         })
     }
 

@@ -1,10 +1,11 @@
 //! Attention over one sequence.
 
-use tensorlink_model::{Norm, Placement, Positions, Rotary};
+use tensorlink_model::block::Input;
+use tensorlink_model::{Positions, Rotary};
 
 use super::dropout::{Dropped, PROBABILITY_EXPONENT};
-use super::norm::NormPass;
-use super::{Builder, Quantised, narrow, wide};
+use super::layer::Tape;
+use super::{Builder, narrow, wide};
 use crate::step::build::PROBABILITY as POWERS;
 use crate::step::{Class, NodeId, Op, Precision};
 
@@ -14,39 +15,14 @@ const PROBABILITY: Precision = Precision::Fixed { bits: super::NARROW_BITS, expo
 /// Of cosines and sines.
 const TURNS: Precision = Precision::Fixed { bits: 16, exponent: 14 };
 
-/// What the backward pass needs of an attention.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct AttentionPass {
-    /// Before attention, on what it adds, and after its residual addition.
-    norms: [Option<NormPass>; 3],
-    input: Quantised,
-    /// Of queries and keys, where they are normalised.
-    head_norms: [Option<NormPass>; 2],
-    rotated: [NodeId; 2],
-    value: NodeId,
-    probabilities: NodeId,
-    /// What values are mixed by: the probabilities that are not dropped.
-    shares: NodeId,
-    mixed: Quantised,
-}
-
 impl Builder<'_> {
-    /// `x` plus what its tokens take of each other.
-    pub(super) fn attention(&mut self, layer: usize, x: NodeId) -> (AttentionPass, NodeId) {
-        let name = |part: &str| format!("layers.{layer}.attention.{part}");
+    /// What each token takes of the values.
+    pub(super) fn mixed(&mut self, tape: &mut Tape, value: NodeId) -> NodeId {
+        let name = |part: &str| format!("layers.{}.attention.{part}", tape.layer);
         let a = self.architecture;
-        let (tokens, heads, causal) = (self.recipe.tokens, a.heads, a.causal);
-        let (before, y) = self.norm_at(Placement::Before, &name("norm"), x);
-        let input = self.quantise(&name("input"), y);
-        let [(query_norm, query), (key_norm, key)] = ["query", "key"].map(|part| self.looked_up(&name(part), input));
-        let value = self.linear(&name("value"), input, narrow(Class::Activation));
-        let rotated = [("query", query, heads), ("key", key, a.kv_heads)].map(|(part, x, heads)| {
-            let site = name(&format!("{part}.rotated"));
-            self.rotate((layer, Turn::Forth), &site, x, heads, narrow(Class::Activation))
-        });
-
+        let (layer, tokens, heads, causal) = (tape.layer, self.recipe.tokens, a.heads, a.causal);
         let dims = vec![heads, tokens, tokens];
-        let scores = self.op(&name("scores"), Op::HeadScores { heads }, &rotated, dims, wide(Class::Activation));
+        let scores = self.op(&name("scores"), Op::HeadScores { heads }, &tape.query_key, dims, wide(Class::Activation));
         let divisor = a.score_divisor();
         let scores = self.within_window(layer, &name("scores"), scores, divisor);
         let scores = self.without_padding(&name("scores"), scores, divisor);
@@ -56,53 +32,33 @@ impl Builder<'_> {
         let probabilities = self.like(&name("softmax"), Op::Normalize, &[powers, sum], PROBABILITY);
         let shares = self.dropped_probabilities(layer, &name("softmax"), probabilities);
         let values = self.transpose(value);
-        let dims = vec![tokens, a.query_width()];
-        let mixed = self.op(&name("mixed"), Op::HeadMix { heads }, &[shares, values], dims, wide(Class::Activation));
-        let mixed = self.quantise(&name("mixed"), mixed);
-        let output = self.linear(&name("output"), mixed, wide(Class::Activation));
-        let (added, output) = self.norm_at(Placement::Around, &name("output_norm"), output);
-        let output = self.dropped(Dropped::Attention(layer), &name("output"), output, wide(Class::Activation));
-        let y = self.sum(&name("residual"), x, output, wide(Class::Activation));
-        let (after, y) = self.norm_at(Placement::After, &name("norm"), y);
-        (
-            AttentionPass {
-                norms: [before, added, after],
-                input,
-                head_norms: [query_norm, key_norm],
-                rotated,
-                value,
-                probabilities,
-                shares,
-                mixed,
-            },
-            y,
-        )
+        let mixed = self.mix(&name("mixed"), shares, values, wide(Class::Activation));
+        (tape.probabilities, tape.shares) = (probabilities, shares);
+        mixed
     }
 
-    pub(super) fn attention_gradient(&mut self, layer: usize, pass: &AttentionPass, dy: NodeId) -> NodeId {
+    /// The gradient by what attention took, given that by what it gave.
+    pub(super) fn attention_gradient(&mut self, tape: &Tape, dy: NodeId) -> NodeId {
+        let layer = tape.layer;
         let name = |part: &str| format!("layers.{layer}.attention.{part}");
         let a = self.architecture;
         let (heads, gradient) = (a.heads, || wide(Class::Gradient));
-        let [before, added, after] = &pass.norms;
-        let dy = self.norm_at_gradient(&name("norm"), after.as_ref(), dy);
-        let output = self.dropped(Dropped::Attention(layer), &name("output.grad"), dy, gradient());
-        let output = self.norm_at_gradient(&name("output_norm"), added.as_ref(), output);
-        let mixed = self.linear_gradient(&name("output"), pass.mixed, output);
+        let mixed = self.linear_gradient(&name("output"), tape.operand(Input::Mixed), dy);
         let mixed = self.like(&name("mixed.grad"), Op::Cast, &[mixed], narrow(Class::Gradient));
 
         // dS = P·(dP − Σ P·dP), over the divisor of the scores.
-        let dims = self.dims(pass.probabilities);
-        let dp = self.op(&name("softmax.grad"), Op::HeadScores { heads }, &[mixed, pass.value], dims, gradient());
+        let dims = self.dims(tape.probabilities);
+        let dp = self.op(&name("softmax.grad"), Op::HeadScores { heads }, &[mixed, tape.value], dims, gradient());
         let dp = self.dropped(Dropped::Probabilities(layer), &name("softmax.grad"), dp, gradient());
-        let along = self.like(&name("softmax.grad.along"), Op::Mul, &[dp, pass.probabilities], gradient());
+        let along = self.like(&name("softmax.grad.along"), Op::Mul, &[dp, tape.probabilities], gradient());
         let along = self.by_row(&name("softmax.grad.sum"), Op::RowSum, along, gradient());
         let share = 1.0 / a.score_divisor();
         let across = Op::RowCombine { fa: share, fb: -share };
         let across = self.like(&name("softmax.grad.across"), across, &[dp, along], gradient());
-        let ds = self.like(&name("scores.grad"), Op::Mul, &[across, pass.probabilities], narrow(Class::Gradient));
+        let ds = self.like(&name("scores.grad"), Op::Mul, &[across, tape.probabilities], narrow(Class::Gradient));
 
-        let [query, key] = pass.rotated;
-        let [of_scores, of_values] = [ds, pass.shares].map(|id| self.transpose(id));
+        let [query, key] = tape.query_key;
+        let [of_scores, of_values] = [ds, tape.shares].map(|id| self.transpose(id));
         let [keys, queries, mixed] = [key, query, mixed].map(|id| self.transpose(id));
         // What is rotated back is read in 16 bits.
         let turned = || match a.positions {
@@ -117,27 +73,12 @@ impl Builder<'_> {
         let dq = self.rotate((layer, Turn::Back), &name("query.grad"), dq, heads, gradient());
         let dk = self.rotate((layer, Turn::Back), &name("key.grad"), dk, a.kv_heads, gradient());
 
-        let [query_norm, key_norm] = pass.head_norms;
-        let [dq, dk] = [("query", query_norm, dq), ("key", key_norm, dk)].map(|(part, norm, dy)| match norm {
-            Some(norm) => self.norm_gradient(&name(&format!("{part}_norm")), &norm, dy),
-            None => dy,
-        });
-        let [dq, dk, dv] = [("query", dq), ("key", dk), ("value", dv)]
-            .map(|(part, dy)| self.linear_gradient(&name(part), pass.input, dy));
+        let [dq, dk] = [("query", dq), ("key", dk)].map(|(part, dy)| self.head_norm_gradient(tape, part, dy));
+        let input = tape.operand(Input::Attention);
+        let [dq, dk, dv] =
+            [("query", dq), ("key", dk), ("value", dv)].map(|(part, dy)| self.linear_gradient(&name(part), input, dy));
         let sum = self.sum(&name("input.grad.part"), dq, dk, gradient());
-        let sum = self.sum(&name("input.grad"), sum, dv, gradient());
-        let dx = self.norm_at_gradient(&name("norm"), before.as_ref(), sum);
-        self.sum(&name("residual.grad"), dx, dy, gradient())
-    }
-
-    /// Queries or keys, not rotated; normalised head by head where the architecture does.
-    fn looked_up(&mut self, name: &str, input: Quantised) -> (Option<NormPass>, NodeId) {
-        if !self.architecture.query_key_norm {
-            return (None, self.linear(name, input, narrow(Class::Activation)));
-        }
-        let y = self.linear(name, input, wide(Class::Activation));
-        let (norm, y) = self.norm(&format!("{name}_norm"), Norm::Rms, y);
-        (Some(norm), self.like(&format!("{name}.normed"), Op::Cast, &[y], narrow(Class::Activation)))
+        self.sum(&name("input.grad"), sum, dv, gradient())
     }
 
     /// `Σ_s p[h,t,s]·v[h,d,s]` with as many values as heads, or fewer that are shared.
@@ -157,7 +98,7 @@ impl Builder<'_> {
         self.op(site, Op::GroupSum { heads: a.heads }, &[by_head], dims, precision)
     }
 
-    fn rotate(
+    pub(super) fn rotate(
         &mut self,
         (layer, turn): (usize, Turn),
         site: &str,
@@ -186,7 +127,7 @@ pub(super) fn number(layer: usize) -> u32 {
 
 /// Which way a rotation goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Turn {
+pub(super) enum Turn {
     Forth,
     Back,
 }

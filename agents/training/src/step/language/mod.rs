@@ -12,7 +12,8 @@
 //! | `weights` | what products read of parameters, trained or frozen |
 //! | `linear`, `adapter` | products with weights and their two gradients; those of adapters beside them |
 //! | `dropout` | what of it is dropped |
-//! | `embedding`, `norm`, `attention`, `mlp`, `pooler`, `head` | the blocks, forward and backward |
+//! | `layer` | a layer, forward and backward |
+//! | `embedding`, `norm`, `attention`, `mlp`, `pooler`, `head` | what it and the rest are made of |
 //! | `padding` | what follows a text shorter than its sequence |
 //! | `clipping` | the norm of all gradients |
 //! | `optimizer` | AdamW |
@@ -24,6 +25,7 @@ mod clipping;
 mod dropout;
 mod embedding;
 mod head;
+mod layer;
 mod linear;
 mod mlp;
 mod norm;
@@ -326,13 +328,12 @@ impl<'a> Builder<'a> {
         self.at(forward, 0);
         let ids = self.ids();
         let (norm, mut x) = self.embedding(ids);
-        let mut blocks = Vec::new();
+        let mut tapes = Vec::new();
         for layer in 0..layers {
             self.at(forward, layer.saturating_add(1));
-            let (attention, between) = self.attention(layer, x);
-            let (mlp, out) = self.mlp(layer, between);
-            blocks.push((attention, mlp));
-            x = out;
+            let (tape, y) = self.layer(layer, x);
+            tapes.push(tape);
+            x = y;
         }
         self.at(forward, head);
         let [_, labels] = self.data;
@@ -344,10 +345,9 @@ impl<'a> Builder<'a> {
 
         self.at(backward, head);
         let (mut dx, tied) = self.head_gradient(&head_pass, seen.1, labels);
-        for (layer, (attention, mlp)) in blocks.iter().enumerate().rev() {
-            self.at(backward, layer.saturating_add(1));
-            dx = self.mlp_gradient(layer, mlp, dx);
-            dx = self.attention_gradient(layer, attention, dx);
+        for tape in tapes.iter().rev() {
+            self.at(backward, tape.layer.saturating_add(1));
+            dx = self.layer_gradient(tape, dx);
         }
         self.at(backward, 0);
         self.embedding_gradient((ids, norm.as_ref()), dx, tied);
