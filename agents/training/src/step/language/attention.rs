@@ -4,7 +4,7 @@ use tensorlink_model::block::Input;
 use tensorlink_model::{Positions, Rotary};
 
 use super::dropout::{Dropped, PROBABILITY_EXPONENT};
-use super::layer::Tape;
+use super::tape::Tape;
 use super::{Builder, narrow, wide};
 use crate::step::build::PROBABILITY as POWERS;
 use crate::step::{Class, NodeId, Op, Precision};

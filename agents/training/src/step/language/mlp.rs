@@ -3,7 +3,7 @@
 use tensorlink_model::Activation;
 use tensorlink_model::block::Input;
 
-use super::layer::Tape;
+use super::tape::Tape;
 use super::{Builder, wide};
 use crate::step::{Class, Function, NodeId, Op, Precision};
 

@@ -12,7 +12,7 @@
 //! | `weights` | what products read of parameters, trained or frozen |
 //! | `linear`, `adapter` | products with weights and their two gradients; those of adapters beside them |
 //! | `dropout` | what of it is dropped |
-//! | `layer` | a layer, forward and backward |
+//! | `layer`, `tape` | a layer, forward and backward; what is kept between |
 //! | `embedding`, `norm`, `attention`, `mlp`, `pooler`, `head` | what it and the rest are made of |
 //! | `padding` | what follows a text shorter than its sequence |
 //! | `clipping` | the norm of all gradients |
@@ -34,6 +34,7 @@ mod optimizer;
 mod padding;
 mod pooler;
 mod shared;
+mod tape;
 mod weights;
 
 use std::collections::BTreeMap;
