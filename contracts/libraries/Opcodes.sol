@@ -2,7 +2,8 @@
 pragma solidity ^0.8.28;
 
 /// @title Numbers of the operators
-/// @notice Rule N-(opcode + 10) of `agents/num/SPEC.md`; `agents/types/src/operator.rs`. 0 is invalid.
+/// @notice Rule N-(opcode + 10) of `agents/num/SPEC.md`. 0 is invalid.
+/// @dev Written by script/bindings from `agents/types/src/operator.rs`.
 library Opcodes {
     uint8 internal constant MAT_MUL = 1;
     uint8 internal constant TRANSPOSE = 2;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-/// @dev Structs that the contracts share with the Rust agents (`agents/types/src/abi.rs`), field for field.
+/// @dev Structs that the contracts share with the Rust agents; `script/bindings` writes theirs from these.
 
 /// @dev Packed type of a tensor, from the top: bits (8), exponent (16, two's complement), rank (8), 96 zero bits, four
 /// dimensions of 32 bits, outermost first, absent ones 0. Read through `TensorTypes`.

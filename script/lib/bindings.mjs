@@ -1,6 +1,8 @@
 // Trims forge's artifacts to what bindings/src/lib.rs takes in. Run by script/bindings, from the root of
 // the repository.
-import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, readdirSync, rmSync } from "node:fs";
+
+import { report, stale } from "./write-fresh.mjs";
 
 const CONTRACTS = ["SNO", "Staking", "Jobs", "Checkpoints", "Channels", "Disputes", "Challenges", "Custody", "Audits", "Beacon", "StepVerifier"];
 const FOLDER = "bindings/abi";
@@ -21,25 +23,8 @@ function trimmed(name) {
   return `{\n  "abi": [\n${entries}\n  ],\n  ${code.join(",\n  ")}\n}\n`;
 }
 
-function current(path) {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return null;
-  }
-}
-
-mkdirSync(FOLDER, { recursive: true });
-const files = new Map(CONTRACTS.map((name) => [`${name}.json`, trimmed(name)]));
-const strays = readdirSync(FOLDER).filter((file) => !files.has(file));
-const stale = [...files].filter(([file, text]) => current(`${FOLDER}/${file}`) !== text).map(([file]) => file);
-
-if (check && stale.length + strays.length > 0) {
-  console.error(`error: ${FOLDER} does not fit the contracts (${[...stale, ...strays].join(", ")}): run script/bindings`);
-  process.exit(1);
-}
-if (!check) {
-  for (const file of strays) rmSync(`${FOLDER}/${file}`);
-  for (const file of stale) writeFileSync(`${FOLDER}/${file}`, files.get(file));
-}
-console.log(check || stale.length === 0 ? "bindings: fresh" : `bindings: wrote ${stale.join(", ")}`);
+const files = new Map(CONTRACTS.map((name) => [`${FOLDER}/${name}.json`, trimmed(name)]));
+const strays = readdirSync(FOLDER).map((file) => `${FOLDER}/${file}`).filter((path) => !files.has(path));
+const changed = stale(files, check);
+if (!check) strays.forEach((path) => rmSync(path));
+report("bindings", [...changed, ...strays], check);

@@ -1,0 +1,30 @@
+// Writes files whose text has changed, or, to check, says which would be.
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+
+function current(path) {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return null;
+  }
+}
+
+/** The files, by their texts, that are not as they should be; written unless `check`. */
+export function stale(files, check) {
+  const changed = [...files].filter(([path, text]) => current(path) !== text);
+  for (const [path, text] of check ? [] : changed) {
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, text);
+  }
+  return changed.map(([path]) => path);
+}
+
+/** Says what was written, or ends the process where a file is stale that should not be. */
+export function report(what, paths, check) {
+  if (check && paths.length > 0) {
+    console.error(`error: not as ${what} are: ${paths.join(", ")}; run script/bindings`);
+    process.exit(1);
+  }
+  console.log(paths.length === 0 ? `${what}: fresh` : `${what}: wrote ${paths.join(", ")}`);
+}
