@@ -7,6 +7,7 @@ import {VmSafe} from "forge-std/Vm.sol";
 
 import {Parameters} from "../contracts/types/Parameters.sol";
 import {Deployer, Deployment} from "./Deployer.sol";
+import {ParametersFile} from "./ParametersFile.sol";
 
 /// @title Deploys the contracts and writes `deploy/<chain id>.toml`
 /// @notice Usage: `deploy/README.md`. The key is forge's business (`--account`, `--ledger`, `--unlocked`).
@@ -14,7 +15,6 @@ contract Deploy is Deployer, Script {
     using stdToml for string;
 
     error GenesisMissing(string hint);
-    error ParameterTooLarge(string key, uint256 value);
 
     /// @notice Deploys with the parameters of the file that `TENSORLINK_PARAMETERS` names.
     function run() external returns (Deployment memory d) {
@@ -35,29 +35,8 @@ contract Deploy is Deployer, Script {
     }
 
     /// @notice Parameters as a TOML file gives them.
-    function parse(string memory toml) public pure returns (Parameters memory p) {
-        p.unbondingDelay = uint40(_bounded(toml, ".unbonding_delay_seconds", type(uint40).max));
-        p.validatorCollateral = uint128(_bounded(toml, ".validator_collateral_sno", 1e12) * 1 ether);
-        p.disputeClock = uint32(_bounded(toml, ".dispute_clock_seconds", type(uint32).max));
-        p.moveGrace = uint32(_bounded(toml, ".move_grace_seconds", type(uint32).max));
-        p.moveBlocks = uint32(_bounded(toml, ".move_blocks", type(uint32).max));
-        p.disputeBond = uint128(_bounded(toml, ".dispute_bond_sno", 1e12) * 1 ether);
-        p.minChallengeWindow = uint32(_bounded(toml, ".min_challenge_window_seconds", type(uint32).max));
-        p.maxChallengeWindow = uint32(_bounded(toml, ".max_challenge_window_seconds", type(uint32).max));
-        p.sealWindow = uint32(_bounded(toml, ".seal_window_seconds", type(uint32).max));
-        p.bountyBps = uint16(_bounded(toml, ".bounty_bps", 10_000));
-        p.harmBps = uint16(_bounded(toml, ".harm_bps", 10_000));
-        p.minStakeIntervals = uint32(_bounded(toml, ".min_stake_intervals", type(uint32).max));
-        p.auditsPerClaimBps = uint32(_bounded(toml, ".audits_per_claim_bps", type(uint32).max));
-        p.auditFeeBps = uint16(_bounded(toml, ".audit_fee_bps", type(uint16).max));
-        p.auditPenaltyBps = uint16(_bounded(toml, ".audit_penalty_bps", 10_000));
-        p.beaconPeriod = uint32(_bounded(toml, ".beacon_period_seconds", type(uint32).max));
-    }
-
-    function _bounded(string memory toml, string memory key, uint256 limit) private pure returns (uint256 value) {
-        value = toml.readUint(key);
-        // INVARIANT: a slip in the file is not cut to size in silence.
-        if (value > limit) revert ParameterTooLarge(key, value);
+    function parse(string memory toml) public pure returns (Parameters memory) {
+        return ParametersFile.parse(toml);
     }
 
     /// @notice The deployment file.

@@ -14,10 +14,11 @@ import {IStaking} from "../interfaces/IStaking.sol";
 import {Bounties} from "../libraries/Bounties.sol";
 import {ParameterBounds} from "../libraries/ParameterBounds.sol";
 import {Parameters} from "../types/Parameters.sol";
+import {FixedParameters} from "./FixedParameters.sol";
 
 /// @title Staking
 /// @notice See `IStaking`.
-contract Staking is IStaking, ReentrancyGuardTransient {
+contract Staking is FixedParameters, ReentrancyGuardTransient {
     using SafeCast for uint256;
     using SafeERC20 for IERC20;
     using Traces for Traces.Trace208;
@@ -31,23 +32,6 @@ contract Staking is IStaking, ReentrancyGuardTransient {
     /// @notice Who penalises validators.
     address public immutable AUDITS;
 
-    uint40 private immutable _UNBONDING_DELAY;
-    uint128 private immutable _VALIDATOR_COLLATERAL;
-    uint32 private immutable _DISPUTE_CLOCK;
-    uint32 private immutable _MOVE_GRACE;
-    uint32 private immutable _MOVE_BLOCKS;
-    uint128 private immutable _DISPUTE_BOND;
-    uint32 private immutable _MIN_CHALLENGE_WINDOW;
-    uint32 private immutable _MAX_CHALLENGE_WINDOW;
-    uint32 private immutable _SEAL_WINDOW;
-    uint16 private immutable _BOUNTY_BPS;
-    uint16 private immutable _HARM_BPS;
-    uint32 private immutable _MIN_STAKE_INTERVALS;
-    uint32 private immutable _AUDITS_PER_CLAIM_BPS;
-    uint16 private immutable _AUDIT_FEE_BPS;
-    uint16 private immutable _AUDIT_PENALTY_BPS;
-    uint32 private immutable _BEACON_PERIOD;
-
     uint128 private _validatorCount;
     /// @dev In the slot of the count, which is not zero where there are validators: no slash pays for a new slot.
     uint128 private _toBurn;
@@ -58,28 +42,12 @@ contract Staking is IStaking, ReentrancyGuardTransient {
     /// @param p checked here, for every contract of the deployment.
     // Zero addresses would only make a deployment that does nothing; `script/Deployer.sol` gives real ones.
     // slither-disable-next-line missing-zero-check
-    constructor(IERC20 sno, address jobs, address disputes, address audits, Parameters memory p) {
+    constructor(IERC20 sno, address jobs, address disputes, address audits, Parameters memory p) FixedParameters(p) {
         ParameterBounds.check(p);
         SNO = sno;
         JOBS = jobs;
         DISPUTES = disputes;
         AUDITS = audits;
-        _UNBONDING_DELAY = p.unbondingDelay;
-        _VALIDATOR_COLLATERAL = p.validatorCollateral;
-        _DISPUTE_CLOCK = p.disputeClock;
-        _MOVE_GRACE = p.moveGrace;
-        _MOVE_BLOCKS = p.moveBlocks;
-        _DISPUTE_BOND = p.disputeBond;
-        _MIN_CHALLENGE_WINDOW = p.minChallengeWindow;
-        _MAX_CHALLENGE_WINDOW = p.maxChallengeWindow;
-        _SEAL_WINDOW = p.sealWindow;
-        _BOUNTY_BPS = p.bountyBps;
-        _HARM_BPS = p.harmBps;
-        _MIN_STAKE_INTERVALS = p.minStakeIntervals;
-        _AUDITS_PER_CLAIM_BPS = p.auditsPerClaimBps;
-        _AUDIT_FEE_BPS = p.auditFeeBps;
-        _AUDIT_PENALTY_BPS = p.auditPenaltyBps;
-        _BEACON_PERIOD = p.beaconPeriod;
     }
 
     /// @inheritdoc IStaking
@@ -285,28 +253,6 @@ contract Staking is IStaking, ReentrancyGuardTransient {
     /// @inheritdoc IStaking
     function toBurn() external view returns (uint256) {
         return _toBurn;
-    }
-
-    /// @inheritdoc IStaking
-    function parameters() external view returns (Parameters memory) {
-        return Parameters({
-            unbondingDelay: _UNBONDING_DELAY,
-            validatorCollateral: _VALIDATOR_COLLATERAL,
-            disputeClock: _DISPUTE_CLOCK,
-            moveGrace: _MOVE_GRACE,
-            moveBlocks: _MOVE_BLOCKS,
-            disputeBond: _DISPUTE_BOND,
-            minChallengeWindow: _MIN_CHALLENGE_WINDOW,
-            maxChallengeWindow: _MAX_CHALLENGE_WINDOW,
-            sealWindow: _SEAL_WINDOW,
-            bountyBps: _BOUNTY_BPS,
-            harmBps: _HARM_BPS,
-            minStakeIntervals: _MIN_STAKE_INTERVALS,
-            auditsPerClaimBps: _AUDITS_PER_CLAIM_BPS,
-            auditFeeBps: _AUDIT_FEE_BPS,
-            auditPenaltyBps: _AUDIT_PENALTY_BPS,
-            beaconPeriod: _BEACON_PERIOD
-        });
     }
 
     function _account(address account, Role role) private view returns (Account storage) {

@@ -23,6 +23,7 @@
 //! | `way` | fees that rise, and what stands in the way of a transaction |
 //! | `limits` | what transactions may cost |
 //! | `views` | views of the contracts |
+//! | `parameters` | parameters, from the contracts and from files |
 //! | `evm` | calls on the newest state, executed here |
 //! | `convert` | one ABI shape, two Rust types |
 //!
@@ -67,6 +68,7 @@ pub mod keystore;
 mod limits;
 pub mod local;
 mod once;
+mod parameters;
 mod pieces;
 pub mod revert;
 mod rpc;

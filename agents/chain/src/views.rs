@@ -14,6 +14,7 @@ use tensorlink_types::abi::JobKind;
 use tensorlink_types::{Address, B256, ClaimId, JobId, Lane, Lineage, U256};
 
 use crate::calls::role_number;
+use crate::parameters::seen;
 use crate::rpc::Rpc;
 
 /// States of a challenge that is not over (`IChallenges.State`).
@@ -49,25 +50,7 @@ impl Views<'_> {
     }
 
     pub(crate) async fn parameters(&self) -> Result<Parameters, ChainError> {
-        let p = self.call(self.deployment.staking, &Staking::parametersCall {}).await?;
-        Ok(Parameters {
-            unbonding_delay: p.unbondingDelay.to(),
-            validator_collateral: p.validatorCollateral,
-            dispute_clock: p.disputeClock.into(),
-            move_grace: p.moveGrace.into(),
-            move_blocks: p.moveBlocks.into(),
-            dispute_bond: p.disputeBond,
-            min_challenge_window: p.minChallengeWindow.into(),
-            max_challenge_window: p.maxChallengeWindow.into(),
-            seal_window: p.sealWindow.into(),
-            bounty_bps: p.bountyBps,
-            harm_bps: p.harmBps,
-            min_stake_intervals: p.minStakeIntervals,
-            audits_per_claim_bps: p.auditsPerClaimBps,
-            audit_fee_bps: p.auditFeeBps,
-            audit_penalty_bps: p.auditPenaltyBps,
-            beacon_period: p.beaconPeriod.into(),
-        })
+        Ok(seen(&self.call(self.deployment.staking, &Staking::parametersCall {}).await?))
     }
 
     pub(crate) async fn open_challenge(&self, claim: ClaimId, challenger: Address) -> Result<Option<U256>, ChainError> {

@@ -14,6 +14,7 @@ import {ParameterBounds} from "../../../contracts/libraries/ParameterBounds.sol"
 import {Parameters} from "../../../contracts/types/Parameters.sol";
 import {Deploy} from "../../../script/Deploy.s.sol";
 import {Deployer, Deployment} from "../../../script/Deployer.sol";
+import {ParametersFile} from "../../../script/ParametersFile.sol";
 
 /// @dev Parameters, and how the contracts find each other.
 contract DeploymentTest is Test, Deployer {
@@ -120,7 +121,7 @@ contract DeploymentTest is Test, Deployer {
     function test_valuesThatDoNotFitAreRefused() public {
         string memory toml =
             vm.replace(vm.readFile("deploy/parameters.toml"), "bounty_bps = 5_000", "bounty_bps = 70_000");
-        vm.expectRevert(abi.encodeWithSelector(Deploy.ParameterTooLarge.selector, ".bounty_bps", 70_000));
+        vm.expectRevert(abi.encodeWithSelector(ParametersFile.ParameterTooLarge.selector, ".bounty_bps", 70_000));
         script.parse(toml);
     }
 

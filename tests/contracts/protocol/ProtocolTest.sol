@@ -84,25 +84,23 @@ abstract contract ProtocolTest is Test, Deployer, PlainLists, Questions {
     }
 
     /// @dev Without audits, and any stake will do.
-    function _parameters() internal pure virtual returns (Parameters memory) {
-        return Parameters({
-            unbondingDelay: 21 days,
-            validatorCollateral: 1_000_000 ether,
-            disputeClock: 12 hours,
-            moveGrace: 20 minutes,
-            moveBlocks: 10,
-            disputeBond: 100 ether,
-            minChallengeWindow: 1 hours,
-            maxChallengeWindow: 7 days,
-            sealWindow: SEALING,
-            bountyBps: 5000,
-            harmBps: 3000,
-            minStakeIntervals: 0,
-            auditsPerClaimBps: 0,
-            auditFeeBps: 12_500,
-            auditPenaltyBps: 50,
-            beaconPeriod: PERIOD
-        });
+    function _parameters() internal pure virtual returns (Parameters memory p) {
+        p.unbondingDelay = 21 days;
+        p.validatorCollateral = 1_000_000 ether;
+        p.disputeClock = 12 hours;
+        p.moveGrace = 20 minutes;
+        p.moveBlocks = 10;
+        p.disputeBond = 100 ether;
+        p.minChallengeWindow = 1 hours;
+        p.maxChallengeWindow = 7 days;
+        p.sealWindow = SEALING;
+        p.bountyBps = 5000;
+        p.harmBps = 3000;
+        p.minStakeIntervals = 0;
+        p.auditsPerClaimBps = 0;
+        p.auditFeeBps = 12_500;
+        p.auditPenaltyBps = 50;
+        p.beaconPeriod = PERIOD;
     }
 
     /// @dev Gives `amount` SNO, with an allowance.

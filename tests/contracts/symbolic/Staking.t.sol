@@ -47,30 +47,24 @@ contract StakingSymbolic is Test {
     }
 
     function _staking(uint16 bountyBps, uint16 harmBps) private returns (Staking staking) {
-        staking = new Staking(
-            IERC20(address(sno)),
-            JOBS,
-            DISPUTES,
-            audits,
-            Parameters({
-                unbondingDelay: DELAY,
-                validatorCollateral: 1,
-                disputeClock: 12 hours,
-                moveGrace: 20 minutes,
-                moveBlocks: 50,
-                disputeBond: 1,
-                minChallengeWindow: 1,
-                maxChallengeWindow: 7 days,
-                sealWindow: 6 hours,
-                bountyBps: bountyBps,
-                harmBps: harmBps,
-                minStakeIntervals: 1,
-                auditsPerClaimBps: 1000,
-                auditFeeBps: 12_500,
-                auditPenaltyBps: 50,
-                beaconPeriod: 300
-            })
-        );
+        Parameters memory p;
+        p.unbondingDelay = DELAY;
+        p.validatorCollateral = 1;
+        p.disputeClock = 12 hours;
+        p.moveGrace = 20 minutes;
+        p.moveBlocks = 50;
+        p.disputeBond = 1;
+        p.minChallengeWindow = 1;
+        p.maxChallengeWindow = 7 days;
+        p.sealWindow = 6 hours;
+        p.bountyBps = bountyBps;
+        p.harmBps = harmBps;
+        p.minStakeIntervals = 1;
+        p.auditsPerClaimBps = 1000;
+        p.auditFeeBps = 12_500;
+        p.auditPenaltyBps = 50;
+        p.beaconPeriod = 300;
+        staking = new Staking(IERC20(address(sno)), JOBS, DISPUTES, audits, p);
     }
 
     /// @dev Any state that a stake can be in: nothing is locked without stake behind it.

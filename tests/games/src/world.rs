@@ -14,6 +14,7 @@ use tensorlink_bindings::{Creation, Disputes, SNO};
 use tensorlink_chain::calls::{PutUp, action, proof};
 use tensorlink_chain::deployment::created;
 use tensorlink_chain::event::decode;
+use tensorlink_chain::local::LocalChain;
 use tensorlink_chain::revert::Revert;
 use tensorlink_node::ports::Call;
 use tensorlink_node::ports::chain::{Deployment, Event, Role};
@@ -86,16 +87,12 @@ impl World {
             moveGrace: 60,
             moveBlocks: 2,
             disputeBond: BOND.into(),
-            minChallengeWindow: 1,
             maxChallengeWindow: WINDOW,
-            sealWindow: 10,
-            bountyBps: 5_000,
-            harmBps: 3_000,
             minStakeIntervals: 0,
             auditsPerClaimBps: 0,
             auditFeeBps: 0,
             auditPenaltyBps: 0,
-            beaconPeriod: 1,
+            ..LocalChain::parameters().expect("the file in the program is read")
         };
         let creation = Creation::new(USER, 0, &parameters, &[USER]);
         let deployment = created(&creation, CHAIN);

@@ -15,6 +15,7 @@ use tensorlink_bindings::Creation;
 use tensorlink_bindings::creation::Parameters;
 use tensorlink_chain::chain::{AlloyChain, Config};
 use tensorlink_chain::deployment::created;
+use tensorlink_chain::local::LocalChain;
 use tensorlink_chain::{Limits, Pace};
 use tensorlink_node::Identity;
 use tensorlink_node::ports::chain::{Deployment, Event, EventAt, Receipt, Role};
@@ -297,19 +298,12 @@ async fn deploy(provider: &RootProvider<Ethereum>, accounts: &[Address]) -> Depl
         unbondingDelay: U40::from(310),
         validatorCollateral: sno("1000").to(),
         disputeClock: 10,
-        moveGrace: 1,
-        moveBlocks: 1,
-        disputeBond: sno("10").to(),
-        minChallengeWindow: 1,
         maxChallengeWindow: 110,
         sealWindow: 5,
-        bountyBps: 5_000,
-        harmBps: 3_000,
         minStakeIntervals: 0,
         auditsPerClaimBps: 0,
-        auditFeeBps: 12_500,
         auditPenaltyBps: 50,
-        beaconPeriod: 1,
+        ..LocalChain::parameters().unwrap()
     };
     let creation = Creation::new(from, 0, &parameters, &accounts[..3]);
     for code in &creation.code {

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 
 pub use super::call::{AuditMove, Call, CustodyMove, Mined, Receipt};
 pub use super::event::{Event, EventAt, Fault};
+pub use super::parameters::Parameters;
 pub use super::role::Role;
 
 /// Addresses of a deployment, as `deploy/<chain id>.toml` holds them.
@@ -156,28 +157,6 @@ pub struct StakeView {
     pub locked: u128,
     /// When the unbonding part can be withdrawn, seconds.
     pub release_at: u64,
-}
-
-/// Parameters fixed at deployment.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "names and units are those of the contracts")]
-pub struct Parameters {
-    pub unbonding_delay: u64,
-    pub validator_collateral: u128,
-    pub dispute_clock: u64,
-    pub move_grace: u64,
-    pub move_blocks: u64,
-    pub dispute_bond: u128,
-    pub min_challenge_window: u64,
-    pub max_challenge_window: u64,
-    pub seal_window: u64,
-    pub bounty_bps: u16,
-    pub harm_bps: u16,
-    pub min_stake_intervals: u32,
-    pub audits_per_claim_bps: u32,
-    pub audit_fee_bps: u16,
-    pub audit_penalty_bps: u16,
-    pub beacon_period: u64,
 }
 
 impl Parameters {

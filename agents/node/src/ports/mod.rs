@@ -6,6 +6,7 @@ pub mod chain;
 pub mod clock;
 mod event;
 pub mod net;
+mod parameters;
 mod role;
 pub mod store;
 

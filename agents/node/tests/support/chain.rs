@@ -211,11 +211,8 @@ impl Chain for MemoryChain {
             seal_window: SEAL_WINDOW,
             bounty_bps: 5_000,
             harm_bps: 3_000,
-            min_stake_intervals: 0,
-            audits_per_claim_bps: 0,
-            audit_fee_bps: 0,
-            audit_penalty_bps: 0,
             beacon_period: 1,
+            ..Parameters::default()
         })
     }
 

@@ -12,24 +12,17 @@ const USER: Address = Address::repeat_byte(1);
 const WORKER: Address = Address::repeat_byte(2);
 const AUDITOR: Address = Address::repeat_byte(3);
 const LANE: Lane = Lane { job: JobId(1), stage: 1, replica: 0 };
-const PARAMETERS: Parameters = Parameters {
-    unbonding_delay: 0,
-    validator_collateral: 0,
-    dispute_clock: 100,
-    move_grace: 10,
-    move_blocks: 5,
-    dispute_bond: 7,
-    min_challenge_window: 1,
-    max_challenge_window: 1_000,
-    seal_window: 10,
-    bounty_bps: 5_000,
-    harm_bps: 3_000,
-    min_stake_intervals: 1,
-    audits_per_claim_bps: 0,
-    audit_fee_bps: 0,
-    audit_penalty_bps: 0,
-    beacon_period: 1,
-};
+
+fn parameters() -> Parameters {
+    Parameters {
+        dispute_clock: 100,
+        move_grace: 10,
+        move_blocks: 5,
+        dispute_bond: 7,
+        bounty_bps: 5_000,
+        ..Parameters::default()
+    }
+}
 
 fn id(n: u8) -> ClaimId {
     ClaimId(B256::repeat_byte(n))
@@ -107,7 +100,7 @@ fn game() -> Vec<Vec<Event>> {
 }
 
 fn read(groups: Vec<Vec<Event>>) -> Docket {
-    Docket::read(&told(groups), PARAMETERS, (9, 1_020))
+    Docket::read(&told(groups), parameters(), (9, 1_020))
 }
 
 fn convicted(claim: ClaimId, fault: Fault) -> Event {
@@ -169,7 +162,7 @@ fn a_challenge_shows_what_was_put_up_and_what_answers_cost() {
     });
     assert_eq!(charged, Some(Some(90)));
     // Further challenges of the claim cost more, up to the bounty.
-    let bounty = PARAMETERS.bounty(docket.claimed(id(11)).unwrap().terms.unwrap().stake.0.to());
+    let bounty = parameters().bounty(docket.claimed(id(11)).unwrap().terms.unwrap().stake.0.to());
     let bonds = [7, 14, 28].map(|bond| Wei(U256::from(bond).min(bounty).max(U256::from(7))));
     assert_eq!(all.iter().map(|challenge| challenge.bond).collect::<Vec<_>>(), bonds);
 }
