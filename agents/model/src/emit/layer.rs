@@ -1,4 +1,4 @@
-//! A layer, as [`block`](crate::block) has it, in operators.
+//! A layer, as [`block`] has it, in operators.
 
 use tensorlink_types::Opcode;
 
