@@ -30,7 +30,6 @@ library ParametersFile {
         p.auditFeeBps = uint16(_bounded(toml, ".audit_fee_bps", type(uint16).max));
         p.auditPenaltyBps = uint16(_bounded(toml, ".audit_penalty_bps", type(uint16).max));
         p.beaconPeriod = uint32(_bounded(toml, ".beacon_period_seconds", type(uint32).max));
-        p.maxReplicas = uint16(_bounded(toml, ".max_replicas", type(uint16).max));
     }
 
     /// @dev Wei, of whole SNO.

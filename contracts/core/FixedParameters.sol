@@ -23,7 +23,6 @@ abstract contract FixedParameters is IStaking {
     uint16 internal immutable _AUDIT_FEE_BPS;
     uint16 internal immutable _AUDIT_PENALTY_BPS;
     uint32 internal immutable _BEACON_PERIOD;
-    uint16 internal immutable _MAX_REPLICAS;
 
     constructor(Parameters memory p) {
         _UNBONDING_DELAY = p.unbondingDelay;
@@ -42,7 +41,6 @@ abstract contract FixedParameters is IStaking {
         _AUDIT_FEE_BPS = p.auditFeeBps;
         _AUDIT_PENALTY_BPS = p.auditPenaltyBps;
         _BEACON_PERIOD = p.beaconPeriod;
-        _MAX_REPLICAS = p.maxReplicas;
     }
 
     /// @inheritdoc IStaking
@@ -63,8 +61,7 @@ abstract contract FixedParameters is IStaking {
             auditsPerClaimBps: _AUDITS_PER_CLAIM_BPS,
             auditFeeBps: _AUDIT_FEE_BPS,
             auditPenaltyBps: _AUDIT_PENALTY_BPS,
-            beaconPeriod: _BEACON_PERIOD,
-            maxReplicas: _MAX_REPLICAS
+            beaconPeriod: _BEACON_PERIOD
         });
     }
 }

@@ -50,7 +50,6 @@ contract Jobs is JobRecords, EIP712, ReentrancyGuardTransient {
     uint32 private immutable _MIN_STAKE_INTERVALS;
     uint32 private immutable _AUDITS_PER_CLAIM_BPS;
     uint16 private immutable _AUDIT_FEE_BPS;
-    uint16 private immutable _MAX_REPLICAS;
 
     // Zero addresses would only make a deployment that does nothing; `script/Deployer.sol` gives real ones.
     // slither-disable-start missing-zero-check
@@ -75,7 +74,6 @@ contract Jobs is JobRecords, EIP712, ReentrancyGuardTransient {
         _MIN_STAKE_INTERVALS = p.minStakeIntervals;
         _AUDITS_PER_CLAIM_BPS = p.auditsPerClaimBps;
         _AUDIT_FEE_BPS = p.auditFeeBps;
-        _MAX_REPLICAS = p.maxReplicas;
     }
 
     // slither-disable-end missing-zero-check
@@ -83,7 +81,6 @@ contract Jobs is JobRecords, EIP712, ReentrancyGuardTransient {
     /// @inheritdoc IJobs
     function post(JobTerms calldata terms, uint256 deposit) external payable nonReentrant returns (uint64 job) {
         TermsBounds.check(terms, address(SNO), _MIN_CHALLENGE_WINDOW, _MAX_CHALLENGE_WINDOW, _MIN_STAKE);
-        if (_MAX_REPLICAS != 0 && terms.replicas > _MAX_REPLICAS) revert InvalidTerms("replicas");
         // INVARIANT: the escrow is what was declared, to the wei (P-1).
         if (deposit == 0 || deposit > type(uint128).max) revert InvalidTerms("deposit");
         uint256 value = terms.token == address(0) ? deposit : 0;

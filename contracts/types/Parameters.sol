@@ -36,6 +36,4 @@ struct Parameters {
     uint16 auditPenaltyBps;
     /// Length of the beacon's period, in seconds (P-31).
     uint32 beaconPeriod;
-    /// Most replicas of a job; 0: as many as a job can have.
-    uint16 maxReplicas;
 }

@@ -28,7 +28,6 @@ pub(crate) struct File {
     audit_fee_bps: u16,
     audit_penalty_bps: u16,
     beacon_period_seconds: u32,
-    max_replicas: u16,
 }
 
 /// As the agents know them.
@@ -50,7 +49,6 @@ pub(crate) fn seen(p: &Staking::Parameters) -> Parameters {
         audit_fee_bps: p.auditFeeBps,
         audit_penalty_bps: p.auditPenaltyBps,
         beacon_period: p.beaconPeriod.into(),
-        max_replicas: p.maxReplicas,
     }
 }
 
@@ -73,6 +71,5 @@ pub(crate) fn on_chain(file: &File) -> Staking::Parameters {
         auditFeeBps: file.audit_fee_bps,
         auditPenaltyBps: file.audit_penalty_bps,
         beaconPeriod: file.beacon_period_seconds,
-        maxReplicas: file.max_replicas,
     }
 }

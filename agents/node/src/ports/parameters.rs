@@ -38,6 +38,4 @@ pub struct Parameters {
     pub audit_penalty_bps: u16,
     /// Length of the beacon's period, in seconds (P-31).
     pub beacon_period: u64,
-    /// Most replicas of a job; 0: as many as a job can have.
-    pub max_replicas: u16,
 }
