@@ -3,7 +3,7 @@
 // its key in the files. Run by script/bindings, from the root of the repository.
 import { readFileSync } from "node:fs";
 
-import { report, stale } from "./write-fresh.mjs";
+import { every, report, stale } from "./write-fresh.mjs";
 
 const SOURCE = "contracts/types/Parameters.sol";
 const WRITTEN = `Written by script/bindings from \`${SOURCE}\`.`;
@@ -11,6 +11,7 @@ const WRITTEN = `Written by script/bindings from \`${SOURCE}\`.`;
 function fields() {
   const body = readFileSync(SOURCE, "utf8").split("struct Parameters {")[1].split("\n}")[0];
   const all = [...body.matchAll(/((?: {4}\/\/\/ .*\n)+) {4}uint(\d+) (\w+);/g)];
+  every(SOURCE, body, all);
   return all.map(([, comment, bits, name]) => {
     const doc = comment.trim().split("\n").map((line) => line.trim().slice("/// ".length));
     const unit = doc.join(" ").match(/seconds|blocks|wei of SNO/i)?.[0].toLowerCase();

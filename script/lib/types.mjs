@@ -2,7 +2,7 @@
 // Run by script/bindings, from the root of the repository.
 import { readFileSync } from "node:fs";
 
-import { report, stale } from "./write-fresh.mjs";
+import { every, report, stale } from "./write-fresh.mjs";
 
 const FOLDER = "contracts/types";
 const SOURCES = ["Types", "Audit", "Challenge", "Custody"].map((name) => `${FOLDER}/${name}.sol`);
@@ -28,7 +28,9 @@ function comment(solidity, indent) {
 }
 
 function struct([, doc, name, body]) {
-  const fields = [...body.matchAll(/((?:\s*\/\/\/ .*\n)+)\s*(\w+)((?:\[\])?) (\w+);/g)].map(
+  const all = [...body.matchAll(/((?:\s*\/\/\/ .*\n)+)\s*(\w+)((?:\[\])?) (\w+);/g)];
+  every(name, body, all);
+  const fields = all.map(
     ([, doc, type, array, field]) =>
       `${comment(doc, "        ")}\n        ${numbers.get(type) ?? type}${array} ${field};`,
   );

@@ -20,6 +20,14 @@ export function stale(files, check) {
   return changed.map(([path]) => path);
 }
 
+/** Ends the process where not every field of a struct was read: each needs a comment, and a type that is known here. */
+export function every(where, body, read) {
+  const written = body.replace(/\/\/.*/g, "").split(";").length - 1;
+  if (written === read.length) return;
+  console.error(`error: ${where} has ${written} fields, of which ${read.length} have a comment and a known type`);
+  process.exit(1);
+}
+
 /** Says what was written, or ends the process where a file is stale that should not be. */
 export function report(what, paths, check) {
   if (check && paths.length > 0) {
