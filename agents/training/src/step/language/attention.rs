@@ -18,7 +18,7 @@ const TURNS: Precision = Precision::Fixed { bits: 16, exponent: 14 };
 impl Builder<'_> {
     /// What each token takes of the values.
     pub(super) fn mixed(&mut self, tape: &mut Tape, value: NodeId) -> NodeId {
-        let name = |part: &str| format!("layers.{}.attention.{part}", tape.layer);
+        let name = |part: &str| tape.name(&format!("attention.{part}"));
         let a = self.architecture;
         let (layer, tokens, heads, causal) = (tape.layer, self.recipe.tokens, a.heads, a.causal);
         let dims = vec![heads, tokens, tokens];
@@ -40,7 +40,7 @@ impl Builder<'_> {
     /// The gradient by what attention took, given that by what it gave.
     pub(super) fn attention_gradient(&mut self, tape: &Tape, dy: NodeId) -> NodeId {
         let layer = tape.layer;
-        let name = |part: &str| format!("layers.{layer}.attention.{part}");
+        let name = |part: &str| tape.name(&format!("attention.{part}"));
         let a = self.architecture;
         let (heads, gradient) = (a.heads, || wide(Class::Gradient));
         let mixed = self.linear_gradient(&name("output"), tape.operand(Input::Mixed), dy);

@@ -28,7 +28,7 @@ impl Builder<'_> {
             Some(vector) => self.sum("embedding.typed", x, vector, wide(Class::Activation)),
             None => x,
         };
-        let (norm, x) = self.norm_at(Placement::After, NORM, x);
+        let (norm, x) = self.norm_if(self.architecture.placement == Placement::After, NORM, x);
         (norm, self.dropped(Dropped::Embedding, "embedding", x, wide(Class::Activation)))
     }
 
@@ -44,7 +44,7 @@ impl Builder<'_> {
             return;
         }
         let dx = self.dropped(Dropped::Embedding, "embedding.grad", dx, wide(Class::Gradient));
-        let dx = self.norm_at_gradient(NORM, norm, dx);
+        let dx = self.norm_gradient_if(NORM, norm, dx);
         if self.is_trained(TYPE) {
             self.vector_gradient(TYPE, dx);
         }

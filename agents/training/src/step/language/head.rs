@@ -1,7 +1,5 @@
 //! The last norm, the pooler of texts, logits and cross entropy.
 
-use tensorlink_model::Placement;
-
 use super::norm::NormPass;
 use super::pooler::PoolerPass;
 use super::{Builder, Quantised, is_tied, wide};
@@ -22,7 +20,7 @@ pub(super) struct HeadPass {
 impl Builder<'_> {
     /// Logits and probabilities.
     pub(super) fn head(&mut self, x: NodeId) -> (HeadPass, (NodeId, NodeId)) {
-        let (norm, y) = self.norm_at(Placement::Before, "final.norm", x);
+        let (norm, y) = self.norm_if(self.architecture.placement.before(), "final.norm", x);
         let (pooler, y) = self.pooled(y);
         let input = self.quantise("head.input", y);
         let logits = self.linear("head", input, wide(Class::Activation));
@@ -50,6 +48,6 @@ impl Builder<'_> {
             (self.linear_gradient("head", pass.input, seed), None)
         };
         let dy = self.pooled_gradient(pass.pooler.as_ref(), dy);
-        (self.norm_at_gradient("final.norm", pass.norm.as_ref(), dy), tied)
+        (self.norm_gradient_if("final.norm", pass.norm.as_ref(), dy), tied)
     }
 }

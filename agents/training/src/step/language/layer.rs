@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use tensorlink_model::Norm;
 use tensorlink_model::block::{self, Half, Input, LayerBuilder, Projection};
 
-use super::attention::Turn;
+use super::attention::{Turn, number};
 use super::dropout::Dropped;
 use super::tape::Tape;
 use super::{Builder, Quantised, narrow, wide};
@@ -22,7 +22,7 @@ impl Builder<'_> {
     pub(super) fn layer(&mut self, layer: usize, x: NodeId) -> (Tape, NodeId) {
         let architecture = self.architecture;
         let mut forward = Forward { builder: self, tape: Tape::new(layer, x) };
-        let Ok(y) = block::layer(&mut forward, architecture, super::attention::number(layer), x);
+        let Ok(y) = block::layer(&mut forward, architecture, number(layer), x);
         (forward.tape, y)
     }
 
@@ -41,19 +41,19 @@ impl Builder<'_> {
     ) -> NodeId {
         let name = |part: &str| tape.name(&format!("{}.{part}", half.name()));
         let [norm, output_norm] = ["norm", "output_norm"].map(name);
-        let places = self.architecture.placement.before();
-        let dy = if places { dy } else { self.norm_gradient_of(tape, &norm, dy) };
+        let is_before = self.architecture.placement.before();
+        let dy = if is_before { dy } else { self.norm_gradient_of(tape, &norm, dy) };
         let (what, projection) = added(half, tape.layer);
         let change_dy = self.dropped(what, &tape.name(&format!("{projection}.grad")), dy, wide(Class::Gradient));
         let change_dy = self.norm_gradient_of(tape, &output_norm, change_dy);
         let dx = change(self, tape, change_dy);
-        let dx = if places { self.norm_gradient_of(tape, &norm, dx) } else { dx };
+        let dx = if is_before { self.norm_gradient_of(tape, &norm, dx) } else { dx };
         self.sum(&name("residual.grad"), dx, dy, wide(Class::Gradient))
     }
 
     /// The gradient by what a norm took, if the layer has it.
     fn norm_gradient_of(&mut self, tape: &Tape, name: &str, dy: NodeId) -> NodeId {
-        self.norm_at_gradient(name, tape.norms.get(name), dy)
+        self.norm_gradient_if(name, tape.norms.get(name), dy)
     }
 
     /// The gradient by queries or keys before they were normalised, where they were.

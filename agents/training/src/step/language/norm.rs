@@ -1,6 +1,6 @@
 //! RMSNorm and LayerNorm, of rows or of runs as long as the gain: heads.
 
-use tensorlink_model::{Norm, Placement};
+use tensorlink_model::Norm;
 
 use super::{Builder, wide};
 use crate::step::{Class, NodeId, Op, Precision, Spread};
@@ -17,13 +17,8 @@ pub(super) struct NormPass {
 }
 
 impl Builder<'_> {
-    /// A block's norm at one of the places where it may stand, [`Placement::Around`] being that on what the block adds;
-    /// x itself where the architecture has none there.
-    pub(super) fn norm_at(&mut self, place: Placement, name: &str, x: NodeId) -> (Option<NormPass>, NodeId) {
-        let has = match place {
-            Placement::Before => self.architecture.placement.before(),
-            Placement::After | Placement::Around => self.architecture.placement == place,
-        };
+    /// A norm before all layers or after them; x itself where the architecture has none there.
+    pub(super) fn norm_if(&mut self, has: bool, name: &str, x: NodeId) -> (Option<NormPass>, NodeId) {
         if !has {
             return (None, x);
         }
@@ -32,7 +27,7 @@ impl Builder<'_> {
     }
 
     /// The gradient by what was, or was not, normalised.
-    pub(super) fn norm_at_gradient(&mut self, name: &str, pass: Option<&NormPass>, dy: NodeId) -> NodeId {
+    pub(super) fn norm_gradient_if(&mut self, name: &str, pass: Option<&NormPass>, dy: NodeId) -> NodeId {
         match pass {
             Some(pass) => self.norm_gradient(name, pass, dy),
             None => dy,
