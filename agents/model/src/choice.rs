@@ -3,7 +3,7 @@
 
 use std::ops::RangeInclusive;
 
-use tensorlink_num::checked::WHOLE_SHARE;
+use tensorlink_num::bounds::WHOLE_SHARE;
 use tensorlink_num::{Tensor, TensorError};
 use tensorlink_types::{TensorType, TypeError};
 use thiserror::Error;

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use tensorlink_num::checked::norm_exponent;
+use tensorlink_num::bounds::norm_exponent;
 use tensorlink_num::tables::{self, exp2_table, gumbel_table};
 use tensorlink_num::{Mantissas, Tensor, TensorError};
 use tensorlink_types::operator::MAX_REDUCTION;

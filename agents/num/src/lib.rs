@@ -8,7 +8,8 @@
 //! | [`mod@tensor`] | a type and its mantissas, valid by construction (N-1) |
 //! | [`fixed`] | rescale, div, clamp (N-2, N-3) |
 //! | [`philox`] | pseudo-random draws (N-4) |
-//! | [`checked`] | what makes an operator acceptable (N-6 to N-8, N-11 to N-48) |
+//! | [`operators`] | each operator: what makes it acceptable, its output, one element, what that reads (N-6 to N-8, N-11 on) |
+//! | [`bounds`] | the numbers that those rules name |
 //! | [`mod@execute`] | whole operators, in `i64` where the checker proved that it holds them |
 //! | [`mod@element`] | one element and what it reads, as the rules are written, over `i128` |
 //! | [`error`] | why an operator was refused |
@@ -56,21 +57,22 @@
 
 #[cfg(any(test, feature = "cases"))]
 pub mod arbitrary;
-pub mod checked;
+pub mod bounds;
 pub mod context;
 pub mod element;
 pub mod error;
 pub mod execute;
 pub mod fixed;
+pub mod operators;
 pub mod philox;
 pub mod tables;
 pub mod tensor;
 
-pub use checked::check_operator;
 pub use context::StepContext;
-pub use element::{Read, accessor, element, reads};
+pub use element::{accessor, element, reads};
 pub use error::{OpError, Place};
 pub use execute::execute;
+pub use operators::{CheckedOperator, Read, check_operator};
 pub use tensor::{Mantissas, Tensor, TensorError};
 
 #[cfg(test)]

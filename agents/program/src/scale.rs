@@ -1,6 +1,6 @@
 //! What operators on rows need to know of them: in how many parts they are reduced, and what keeps a root from zero.
 
-use tensorlink_num::checked::{EPSILON_BOUND, norm_places};
+use tensorlink_num::bounds::{EPSILON_BOUND, norm_places};
 use tensorlink_types::TensorType;
 use tensorlink_types::operator::MAX_REDUCTION;
 

@@ -4,7 +4,7 @@
 //! below may leave `i64`.
 
 use tensorlink_num::check_operator;
-use tensorlink_num::checked::{norm_exponent, norm_places};
+use tensorlink_num::bounds::{norm_exponent, norm_places};
 use tensorlink_program::EngineError;
 use tensorlink_types::{Opcode, Operator, TensorType};
 

@@ -1,6 +1,6 @@
 //! From a step graph to integers: bits and exponent of every node, and the attributes of its operator.
 
-use tensorlink_num::checked::{
+use tensorlink_num::bounds::{
     ACCUMULATOR_BOUND, COEFFICIENT_BOUND, EXP_EXPONENT, SHRINK_BOUND, norm_exponent, reciprocal_exponent,
 };
 use tensorlink_program::scale::epsilon;

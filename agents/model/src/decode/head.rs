@@ -1,6 +1,6 @@
 //! The stage's output for the rows of a call; tokens are chosen only where somebody asks for one.
 
-use tensorlink_num::checked::CHOICE_BITS;
+use tensorlink_num::bounds::CHOICE_BITS;
 use tensorlink_num::{Mantissas, Tensor, TensorError};
 use tensorlink_program::executor::ExecuteError;
 use tensorlink_types::{TensorType, TypeError};

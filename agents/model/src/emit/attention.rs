@@ -1,6 +1,6 @@
 //! Attention between queries, keys and values: scores, softmax, mixing.
 
-use tensorlink_num::checked::{EXP_BITS, EXP_EXPONENT};
+use tensorlink_num::bounds::{EXP_BITS, EXP_EXPONENT};
 use tensorlink_types::Opcode;
 
 use super::window::WINDOW_EXPONENT;

@@ -3,7 +3,7 @@
 //! A row of a vocabulary is longer than one operator may reduce, so it is searched in equal parts. Logits have 16 bits:
 //! the threshold below which no token is chosen is found bit by bit, as a number that counts from the least logit on.
 
-use tensorlink_num::checked::{self, CHOICE_BITS, EXP_EXPONENT};
+use tensorlink_num::bounds::{self, CHOICE_BITS, EXP_EXPONENT};
 use tensorlink_program::scale::equal_parts;
 use tensorlink_types::{Opcode, Source, TensorType};
 
@@ -39,7 +39,7 @@ impl Emitter<'_> {
 
     /// The first columns of the controls, which operators take.
     fn taken_controls(&mut self) -> Result<Value, PlanError> {
-        self.columns_of_controls("choice.controls", 0, checked::CONTROLS)
+        self.columns_of_controls("choice.controls", 0, bounds::CONTROLS)
     }
 
     /// A column of the controls: a number for each token.
@@ -62,7 +62,7 @@ impl Emitter<'_> {
         let exponent = logits.ty.exponent();
         let finest = exponent.saturating_add(EXTRA).min(FINEST).max(exponent);
         let to = self.ty("choice.perturbed", WIDE_BITS, finest, logits.ty.dims())?;
-        let attributes = vec![0, checked::PERTURB_EXPONENT.saturating_sub(finest.into())];
+        let attributes = vec![0, bounds::PERTURB_EXPONENT.saturating_sub(finest.into())];
         let table = self.constant("gumbel")?;
         let operands = [logits, &threshold, &controls, &table];
         let perturbed = self.push("choice.perturbed", Opcode::Perturb, &operands, attributes, to);

@@ -23,7 +23,7 @@ mod window;
 
 use std::collections::BTreeMap;
 
-use tensorlink_num::checked::{NORM_INPUT_BITS, norm_exponent};
+use tensorlink_num::bounds::{NORM_INPUT_BITS, norm_exponent};
 use tensorlink_program::scale;
 use tensorlink_types::operator::Operand;
 use tensorlink_types::program::ConstantSlot;

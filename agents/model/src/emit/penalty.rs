@@ -4,7 +4,7 @@
 //! A program knows the text by its controls, whose rows name their own tokens. Without a penalty logits stay as they
 //! are, bit for bit, so a cache that leaves these operators out gives the same.
 
-use tensorlink_num::checked::EXP_EXPONENT;
+use tensorlink_num::bounds::EXP_EXPONENT;
 use tensorlink_types::{Opcode, TensorType};
 
 use super::{Emitter, LOGIT_BITS, Value};

@@ -1,6 +1,6 @@
 //! What is given of a whole text: one vector of its tokens', what dense layers make of it, the logits of its classes.
 
-use tensorlink_num::checked::norm_exponent;
+use tensorlink_num::bounds::norm_exponent;
 use tensorlink_types::Opcode;
 
 use super::{Emitter, STREAM_BITS, Value, WORD_BITS, exponents};

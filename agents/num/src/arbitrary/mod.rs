@@ -4,19 +4,30 @@
 //! prints. Operands mix uniform, small and extreme mantissas; lengths are odd as often as even; reductions are
 //! rarely 4096 long.
 
-#[allow(clippy::arithmetic_side_effects, reason = "sums of small numbers drawn here, never of input")]
-mod cases;
+#![allow(clippy::arithmetic_side_effects, reason = "sums of small numbers drawn here, never of input")]
+
+mod attention;
+mod chances;
+mod choices;
 mod dice;
-#[allow(clippy::arithmetic_side_effects, reason = "sums of small numbers drawn here, never of input")]
+mod elementwise;
+mod embeddings;
+mod gradients;
+mod gumbel;
+mod linear;
+mod norms;
+mod parts;
 mod pieces;
-#[allow(clippy::arithmetic_side_effects, reason = "sums of small numbers drawn here, never of input")]
+mod positions;
+mod reductions;
+mod roots;
+mod runs;
 mod sampling;
-#[allow(clippy::arithmetic_side_effects, reason = "sums of small numbers drawn here, never of input")]
-mod shifted;
-#[allow(clippy::arithmetic_side_effects, reason = "sums of small numbers drawn here, never of input")]
-mod training;
-#[allow(clippy::arithmetic_side_effects, reason = "sums of small numbers drawn here, never of input")]
-mod transformer;
+mod selections;
+mod shifts;
+mod softmax;
+mod tables;
+mod tails;
 
 #[cfg(any(test, feature = "arbitrary"))]
 use proptest::prelude::*;
@@ -25,10 +36,13 @@ use thiserror::Error;
 
 use crate::context::StepContext;
 use crate::error::OpError;
+use crate::operators::check_operator;
 use crate::tables::TableError;
 use crate::tensor::{Tensor, TensorError};
 
-pub use dice::Dice;
+use self::pieces::Drawn;
+
+pub use self::dice::Dice;
 
 /// Largest `size` that [`Case::new`] distinguishes.
 pub const MAX_SIZE: u32 = 12;
@@ -61,6 +75,21 @@ pub enum CaseError {
     Operator(#[from] OpError),
 }
 
+/// An operator of which accepted cases can be drawn; `size` bounds a dimension.
+trait Draw {
+    fn draw(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError>;
+}
+
+macro_rules! declare {
+    ($($family:ident: $($name:ident),+;)*) => {
+        fn draw(opcode: Opcode, dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
+            match opcode { $($(Opcode::$name => crate::operators::$name::draw(dice, size),)+)* }
+        }
+    };
+}
+
+crate::operators!(declare);
+
 impl Case {
     /// The case of this opcode, size (`1..=MAX_SIZE`: bound of a dimension) and seed.
     ///
@@ -68,9 +97,9 @@ impl Case {
     /// [`CaseError`] if the generator has a bug.
     pub fn new(opcode: Opcode, size: u32, seed: u64) -> Result<Self, CaseError> {
         let mut dice = Dice::new(seed);
-        let (operator, operands) = cases::draw(opcode, &mut dice, size.clamp(1, MAX_SIZE))?;
+        let (operator, operands) = draw(opcode, &mut dice, size.clamp(1, MAX_SIZE))?;
         let context = StepContext { job_key: JobKey(dice.word()), step: (dice.bits(32) as u32) >> dice.range(0, 31) };
-        crate::check_operator(&operator)?;
+        check_operator(&operator)?;
         Ok(Self { operator, operands, context })
     }
 

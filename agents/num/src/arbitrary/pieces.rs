@@ -3,8 +3,8 @@
 use tensorlink_types::operator::MAX_REDUCTION;
 use tensorlink_types::{Opcode, Operand, Operator, Source, TensorType, TypeError};
 
-use super::Dice;
-use crate::checked::COEFFICIENT_BOUND;
+use super::{CaseError, Dice};
+use crate::bounds::COEFFICIENT_BOUND;
 use crate::tensor::Tensor;
 
 /// Elements beyond which shapes are not drawn (longest reductions excepted).
@@ -85,4 +85,59 @@ pub(super) fn coefficient(dice: &mut Dice, limit: i64) -> i64 {
     let room = (1i64 << 61).saturating_sub(1).checked_div(limit).unwrap_or(0).min(COEFFICIENT_BOUND - 1);
     let magnitude = room.checked_shr(dice.range(0, 40) as u32).unwrap_or(0);
     dice.mantissa(magnitude)
+}
+
+/// The attribute of rule N-8, where the shape allows it.
+pub(super) fn causal(dice: &mut Dice, dims: &[u32]) -> i64 {
+    i64::from(dims.len() >= 2 && dice.once_in(2))
+}
+
+/// Bits of two factors of the same storage width.
+pub(super) fn factor_bits(dice: &mut Dice) -> (i64, i64) {
+    if dice.once_in(2) { (2, 8) } else { (9, 16) }
+}
+
+/// The length of a dot product, 4096 once in a while, and the bound of the other dimensions.
+pub(super) fn depth(dice: &mut Dice, size: u32) -> (u32, u32) {
+    if dice.once_in(40) { (MAX_REDUCTION as u32, 2) } else { (dim(dice, size.saturating_mul(4)), size) }
+}
+
+/// Heads and the key/value heads they share, the second dividing the first.
+pub(super) fn heads(dice: &mut Dice) -> (u32, u32) {
+    let kv_heads = dim(dice, 3);
+    (kv_heads * dim(dice, 3), kv_heads)
+}
+
+/// Mantissas whose rows are drawn, sometimes zero, constant, or zero but for one element.
+pub(super) fn rows(dice: &mut Dice, ty: &TensorType) -> Vec<i64> {
+    let mut values = Vec::new();
+    for _ in 0..ty.rows() {
+        let (kind, constant) = (dice.range(0, 8), dice.mantissa(ty.limit()));
+        for k in 0..ty.row() {
+            values.push(match kind {
+                0 => 0,
+                1 => constant,
+                2 if k > 0 => 0,
+                _ => dice.mantissa(ty.limit()),
+            });
+        }
+    }
+    values
+}
+
+/// Numbers of entries, some of them beyond the last; of rank 1 or 2.
+pub(super) fn ids(dice: &mut Dice, count: u32, entries: u32) -> Result<Tensor, CaseError> {
+    let dims: &[u32] = if dice.once_in(3) { &[1, count] } else { &[count] };
+    let ids = ty(dice, (2, 64), 0, dims)?;
+    let last = i64::from(entries) - 1;
+    let drawn: Vec<i64> = (0..ids.elements())
+        .map(|_| match dice.range(0, 9) {
+            0 => -1,
+            1 => last + 1,
+            2 => dice.mantissa(ids.limit()),
+            _ => dice.range(0, last),
+        })
+        .map(|id| id.clamp(-ids.limit(), ids.limit()))
+        .collect();
+    Ok(Tensor::from_wide(ids, &drawn)?)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tensorlink_types::Opcode;
 
 use super::{Case, MAX_SIZE};
-use crate::checked::{EPSILON_BOUND, MIN_INVERSE_SHIFT, MIN_SHIFTED_SHIFT, NORM_INPUT_BITS};
+use crate::bounds::{EPSILON_BOUND, MIN_INVERSE_SHIFT, MIN_SHIFTED_SHIFT, NORM_INPUT_BITS};
 use crate::{execute, reads};
 
 /// Drawn cases of an opcode, of every size.

@@ -5,7 +5,7 @@ use std::iter;
 use tensorlink_types::TensorType;
 
 use super::TableError;
-use crate::checked::{EXP_BITS, EXP_EXPONENT, EXP_TABLE_LEN};
+use crate::bounds::{EXP_BITS, EXP_EXPONENT, EXP_TABLE_LEN};
 use crate::tensor::Tensor;
 
 /// Fraction bits of the computation: 38 more than the table's, of which rounding eats at most ten.

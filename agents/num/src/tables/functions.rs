@@ -4,7 +4,7 @@ use tensorlink_types::{TensorType, U256};
 
 use super::TableError;
 use super::real::{FRACTION, Reals, one, times};
-use crate::checked::MAX_TABLE_LOG;
+use crate::bounds::MAX_TABLE_LOG;
 use crate::tensor::Tensor;
 
 /// A function that a table holds.

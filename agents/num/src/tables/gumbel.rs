@@ -4,7 +4,7 @@ use tensorlink_types::{TensorType, U256};
 
 use super::TableError;
 use super::real::{FRACTION, Reals, one};
-use crate::checked::{GUMBEL_EXPONENT, GUMBEL_TABLE_LEN};
+use crate::bounds::{GUMBEL_EXPONENT, GUMBEL_TABLE_LEN};
 use crate::tensor::Tensor;
 
 /// The least that hold the largest entry, that of `v = 2^−32`: 22.2 with 16 fraction bits.

@@ -55,7 +55,7 @@ pub(crate) mod values;
 pub(crate) mod vnni;
 pub(crate) mod wide;
 
-use tensorlink_num::checked::{DITHER_DRAWS, DROPOUT_DRAWS};
+use tensorlink_num::bounds::{DITHER_DRAWS, DROPOUT_DRAWS};
 use tensorlink_program::{EngineError, StepContext};
 use tensorlink_types::Operator;
 

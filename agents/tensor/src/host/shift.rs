@@ -1,6 +1,6 @@
 //! RowShift and ShiftRows: rows of wide activations, brought to the bits that a product takes (rules N-49 and N-50).
 
-use tensorlink_num::checked::MAX_ROW_SHIFT;
+use tensorlink_num::bounds::MAX_ROW_SHIFT;
 
 use super::block::{Accumulator, BLOCK, Element, rescale_block};
 use super::rows::magnitude;

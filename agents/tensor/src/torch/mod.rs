@@ -6,7 +6,7 @@
 //! `sampling`, `training` and `random`.
 
 use tch::{Kind, TchError, Tensor};
-use tensorlink_num::checked::MAX_ROW_SHIFT;
+use tensorlink_num::bounds::MAX_ROW_SHIFT;
 use tensorlink_program::{EngineError, StepContext};
 use tensorlink_types::TensorType;
 

@@ -2,7 +2,7 @@
 
 use tch::{Device, Kind, TchError, Tensor};
 use tensorlink_num::StepContext;
-use tensorlink_num::checked::{DITHER_DRAWS, DROPOUT_DRAWS};
+use tensorlink_num::bounds::{DITHER_DRAWS, DROPOUT_DRAWS};
 use tensorlink_num::philox::{MULTIPLIERS, ROUNDS, SERVED, WEYL, key_words};
 
 use super::rescale;

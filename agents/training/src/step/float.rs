@@ -6,7 +6,7 @@ mod rows;
 
 use std::collections::BTreeMap;
 
-use tensorlink_num::checked::DROPOUT_DRAWS;
+use tensorlink_num::bounds::DROPOUT_DRAWS;
 use tensorlink_num::{StepContext, philox};
 
 use super::{Node, NodeId, Op, StepGraph};
