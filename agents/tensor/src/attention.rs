@@ -3,17 +3,19 @@
 //! the operators one after another.
 
 use rayon::prelude::*;
+use tensorlink_num::CheckedOperator;
+use tensorlink_num::operators::{HeadMix, HeadScores, Normalize};
 use tensorlink_program::{EngineError, FusedAttention};
 use tensorlink_types::{Operator, TensorType, Width};
 
+use crate::checked::decode;
 use crate::host::block::Element;
-use crate::host::elementwise::Precision;
+use crate::host::block::Precision;
 use crate::host::exp::{ExpNeg, Powers};
 use crate::host::softmax::{Scratch, Softmax};
 use crate::host::vnni::Operand;
 use crate::host::vnni::finish::Rescaled;
 use crate::host::vnni::matrix::{Batch, View};
-use crate::instruction::Instruction;
 use crate::kernels::Own;
 use crate::matmul::{ProductDispatch, malformed};
 use crate::slice::{Slice, SliceMut, each_width};
@@ -69,36 +71,43 @@ impl Attention {
         let words = [scores, probabilities].map(|operator| &operator.output);
         let operands = fused.operands().map(|[query, key, _, values]| [query, key, values].map(|operand| &operand.ty));
         let words = words.into_iter().chain(operands.into_iter().flatten()).all(|ty| ty.width() == Width::I16);
-        let [scores_is, max_is, powers_is, sum_is, probabilities_is, mixed_is] = operators.map(Instruction::parse);
+        let [scores_is, max_is, powers_is, sum_is, probabilities_is, mixed_is] = operators.map(decode);
         let decoded = (scores_is?, max_is?, powers_is?, sum_is?, probabilities_is?, mixed_is?);
         let (
-            Instruction::HeadScores { heads, shift },
-            Instruction::RowMax { causal, run: max_run },
-            Instruction::ExpNeg { multiplier, input_shift, .. },
-            Instruction::RowSum { shift: sum_shift, run: sum_run },
-            Instruction::Normalize { bits },
-            Instruction::HeadMix { shift: mix_shift, heads: mixed_heads },
+            CheckedOperator::HeadScores(HeadScores { heads, shift }),
+            CheckedOperator::RowMax(row_max),
+            CheckedOperator::ExpNeg(exp),
+            CheckedOperator::RowSum(row_sum),
+            CheckedOperator::Normalize(Normalize { bits, .. }),
+            CheckedOperator::HeadMix(HeadMix { heads: mixed_heads, shift: mix_shift }),
         ) = decoded
         else {
             return Ok(None);
         };
-        let to = |shift, operator: &Operator| Precision { shift, limit: operator.output.limit() };
+        // The check keeps shifts within ±63.
+        let to = |shift: i64, operator: &Operator| Precision { shift: shift as i32, limit: operator.output.limit() };
         let distance = scores.output.limit() + max.output.limit();
         let attention = Self {
             own,
-            heads,
-            causal,
+            heads: heads.heads as usize,
+            causal: row_max.visible.is_causal(),
             scores: to(shift, scores),
-            powers: ExpNeg { multiplier, input_shift, distance, limit: powers.output.limit() },
-            sum: to(sum_shift, sum),
+            powers: ExpNeg {
+                multiplier: exp.multiplier,
+                input_shift: exp.input_shift as i32,
+                distance,
+                limit: powers.output.limit(),
+            },
+            sum: to(row_sum.shift, sum),
             bits,
             probability_limit: probabilities.output.limit(),
             mixed: to(mix_shift, mixed),
             output: mixed.output.clone(),
         };
         // Their readers take one element for each row, so that this holds of whatever was checked.
-        let rows = [max_run, sum_run].iter().all(|run| *run as u64 == scores.output.row());
-        Ok((words && rows && heads == mixed_heads && powers.output.width() == Width::I32).then_some(attention))
+        let rows = [row_max.depth, row_sum.depth].iter().all(|run| *run == scores.output.row());
+        Ok((words && rows && heads.heads == mixed_heads.heads && powers.output.width() == Width::I32)
+            .then_some(attention))
     }
 
     /// What the last operator gives, from queries, keys, the table of powers and values of the types that the

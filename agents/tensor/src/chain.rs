@@ -1,12 +1,13 @@
 //! Chains of operators on the host: elementwise ones in a row.
 
+use tensorlink_num::operators::CheckedOperator;
 use tensorlink_program::EngineError;
 use tensorlink_program::fused::chain::{Chain, Link, Taken};
 use tensorlink_types::{Operator, Width};
 
-use crate::host::elementwise::Precision;
+use crate::checked::decode;
+use crate::host::block::Precision;
 use crate::host::run::{self, Spread, Step, run};
-use crate::instruction::Instruction;
 use crate::simd::Simd;
 use crate::tensor::TorchTensor;
 
@@ -31,7 +32,7 @@ impl<'a> Run<'a> {
         // Slots of results follow those of operands, which must be known first.
         let mut slots = Vec::new();
         for link in chain.links() {
-            let Some((step, shift, spread)) = decode(link)? else { return Ok(None) };
+            let Some((step, shift, spread)) = step_of(link)? else { return Ok(None) };
             let limit = link.operator.output.limit();
             if !step.serves(limit) || !linked(chain, link) {
                 return Ok(None);
@@ -87,18 +88,17 @@ enum Slot {
 }
 
 /// What an operator computes, by how much it is rescaled, and how its second operand lies along the elements.
-fn decode(link: &Link<&Operator>) -> Result<Option<(Step, i32, Spread)>, EngineError> {
-    let elements = |operand: usize| link.operator.operands.get(operand).map_or(1, |operand| operand.ty.elements());
-    // A tensor in memory has as many elements as a usize counts.
-    let runs = Spread::Runs((elements(0) / elements(1)) as usize);
+fn step_of(link: &Link<&Operator>) -> Result<Option<(Step, i32, Spread)>, EngineError> {
+    let runs = |run: u64| Spread::Runs(run as usize);
     let narrow = link.operator.operands.iter().all(|operand| operand.ty.bits() <= 32);
-    Ok(Some(match Instruction::parse(link.operator)? {
-        Instruction::Combine { ca, cb, shift } => (Step::Combine(ca, cb), shift, Spread::Repeated),
-        Instruction::RowCombine { ca, cb, shift } => (Step::Combine(ca, cb), shift, runs),
-        Instruction::Scale { c, shift } => (Step::Scale(c), shift, Spread::Repeated),
-        Instruction::Mul { shift } => (Step::Mul(narrow), shift, Spread::Repeated),
-        Instruction::RowMul { shift } => (Step::Mul(narrow), shift, runs),
-        Instruction::Ratio { bits, floor } => (Step::Ratio(bits, floor), 0, Spread::Repeated),
+    // The check keeps shifts within ±63.
+    Ok(Some(match decode(link.operator)? {
+        CheckedOperator::Combine(op) => (Step::Combine(op.ca, op.cb), op.shift as i32, Spread::Repeated),
+        CheckedOperator::RowCombine(op) => (Step::Combine(op.ca, op.cb), op.shift as i32, runs(op.run)),
+        CheckedOperator::Scale(op) => (Step::Scale(op.c), op.shift as i32, Spread::Repeated),
+        CheckedOperator::Mul(op) => (Step::Mul(narrow), op.shift as i32, Spread::Repeated),
+        CheckedOperator::RowMul(op) => (Step::Mul(narrow), op.shift as i32, runs(op.run)),
+        CheckedOperator::Ratio(op) => (Step::Ratio(op.bits, op.floor), 0, Spread::Repeated),
         _ => return Ok(None),
     }))
 }

@@ -12,7 +12,7 @@
 //! | `tensor` | [`TorchTensor`]: an exact type and memory that libtorch can see; memory of caches |
 //! | `slice`, `buffer` | host memory of whatever width; memory of results, used again |
 //! | `cache` | keys and values of texts that go on |
-//! | `instruction` | an accepted operator, decoded |
+//! | `checked` | an operator, checked again |
 //! | `host` | operators on host memory, vectorised; matrix products by VNNI and AMX |
 //! | `torch` | operators in libtorch's operations, for GPUs and other processors |
 //! | `matmul` | MatMul, ScaledMatMul, HeadScores and HeadMix by the chosen kernel |
@@ -53,12 +53,12 @@ mod buffer;
 mod cache;
 mod calibrate;
 mod chain;
+mod checked;
 mod cuda;
 mod device;
 mod engine;
 pub mod float;
 mod host;
-mod instruction;
 mod kernels;
 mod matmul;
 mod memory;

@@ -3,7 +3,8 @@
 use tensorlink_program::EngineError;
 use tensorlink_types::TensorType;
 
-use crate::host::elementwise::{Precision, scale};
+use crate::host::block::Precision;
+use crate::host::elementwise::scale;
 use crate::host::scales::scale_rows;
 use crate::host::shift::of_row;
 use crate::kernels::{ElementKernel, Int8Kernel, Int16Kernel, Kernels, Own};

@@ -30,6 +30,22 @@ macro_rules! each_width {
 }
 pub(crate) use each_width;
 
+/// Runs one body for an operand and an output of the same width.
+macro_rules! same_width {
+    ($a:expr, $out:expr, ($x:ident, $y:ident) => $body:expr) => {
+        match ($a, $out) {
+            ($crate::slice::Slice::I8($x), $crate::slice::SliceMut::I8($y)) => $body,
+            ($crate::slice::Slice::I16($x), $crate::slice::SliceMut::I16($y)) => $body,
+            ($crate::slice::Slice::I32($x), $crate::slice::SliceMut::I32($y)) => $body,
+            ($crate::slice::Slice::I64($x), $crate::slice::SliceMut::I64($y)) => $body,
+            _ => {
+                return Err(tensorlink_program::EngineError::Malformed("output and operand differ in width".to_owned()))
+            }
+        }
+    };
+}
+pub(crate) use same_width;
+
 macro_rules! slice_mut {
     ($($t:ty => $variant:ident),*) => {$(
         impl<'a> From<&'a mut [$t]> for SliceMut<'a> {

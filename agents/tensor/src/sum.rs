@@ -3,15 +3,17 @@
 
 use std::ops::Range;
 
+use tensorlink_num::CheckedOperator;
+use tensorlink_num::operators::Combine;
 use tensorlink_program::EngineError;
 use tensorlink_program::fused::chain::{Chain, Link, Taken};
 use tensorlink_types::{Operator, TensorType};
 
-use crate::host::elementwise::Precision;
+use crate::checked::decode;
+use crate::host::block::Precision;
 use crate::host::scatter::{add_gather_grad, gather_grad};
 use crate::host::vnni::finish::{Added, Scaled};
 use crate::host::vnni::matrix::{Batch, View};
-use crate::instruction::Instruction;
 use crate::matmul::{Product, ProductDispatch, Scales, malformed};
 use crate::slice::SliceMut;
 use crate::tensor::TorchTensor;
@@ -45,11 +47,14 @@ impl<'a> Sum<'a> {
                 Taken::Link(_) => None,
             };
             let Some(found) = part.operands.iter().map(find).collect::<Option<Vec<_>>>() else { return Ok(None) };
-            match (Instruction::parse(part.operator)?, &*found) {
-                (Instruction::ScaledMatMul { offset, shift }, &[a, b, r, c]) => {
-                    products.push((Product { a, b, offset, scales: Scales::Rows(r, c) }, shift));
+            match (decode(part.operator)?, &*found) {
+                (CheckedOperator::ScaledMatMul(op), &[a, b, r, c]) => {
+                    let (offset, scales) = (op.product.offset as usize, Scales::Rows(r, c));
+                    products.push((Product { a, b, offset, scales }, op.shift as i32));
                 }
-                (Instruction::GatherGrad { shift }, &[gradient, ids]) => rows.push(([gradient, ids], shift)),
+                (CheckedOperator::GatherGrad(op), &[gradient, ids]) => {
+                    rows.push(([gradient, ids], op.shift as i32));
+                }
                 _ => return Ok(None),
             }
         }
@@ -97,7 +102,7 @@ fn parts<'c>(links: &'c [Link<&'c Operator>]) -> Result<Option<Vec<&'c Link<&'c 
         return Ok(None);
     }
     let (mut parts, mut place) = (Vec::new(), last);
-    while let Instruction::Combine { ca: 1, cb: 1, shift: 0 } = Instruction::parse(links[place].operator)? {
+    while let CheckedOperator::Combine(Combine { ca: 1, cb: 1, shift: 0, .. }) = decode(links[place].operator)? {
         let &[Taken::Link(total), Taken::Link(part)] = &*links[place].operands else { return Ok(None) };
         parts.push(&links[part]);
         place = total;

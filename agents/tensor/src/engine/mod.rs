@@ -11,8 +11,11 @@ mod self_test;
 
 use std::sync::Arc;
 
-use tensorlink_num::Tensor;
+use tensorlink_num::operators::{
+    Gather, HeadMix, HeadScores, Heads as HeadProduct, MatMul, Sample, ScaledMatMul, ShiftedMatMul,
+};
 use tensorlink_num::philox::draw_below;
+use tensorlink_num::{CheckedOperator, Tensor};
 #[cfg(target_arch = "x86_64")]
 use tensorlink_program::FusedAttention;
 use tensorlink_program::engine::one_by_one;
@@ -23,9 +26,9 @@ use tensorlink_types::operator::Operand;
 #[cfg(target_arch = "x86_64")]
 use crate::attention::Attention;
 use crate::chain::Run;
+use crate::checked::decode;
 use crate::device::Device;
-use crate::host::elementwise::Precision;
-use crate::instruction::{Instruction, samples};
+use crate::host::block::Precision;
 use crate::kernels::{ElementKernel, Kernels};
 use crate::matmul::{Heads, Product, ProductDispatch, Scales};
 use crate::simd::Simd;
@@ -120,19 +123,16 @@ impl TorchEngine {
 
     fn execute_by_libtorch(
         &self,
-        instruction: &Instruction,
+        checked: &CheckedOperator,
         operator: &Operator,
         operands: &[&TorchTensor],
         context: &StepContext,
     ) -> Result<TorchTensor, EngineError> {
         let data = operands.iter().map(|t| t.data()).collect::<Result<Vec<_>, _>>()?;
-        let row = operands.first().map_or(1, |a| a.ty().row());
+        let row = operands.first().map_or(1, |a| a.ty().row()) as i64;
         let tokens = operands.first().and_then(|a| a.ty().dims().iter().rev().nth(1)).map_or(1, |t| i64::from(*t));
-        let exponent = operands.get(1).map_or(0, |b| i64::from(b.ty().exponent()));
-        let (output, limit) = ((operator.output.rows() as i64, operator.output.row() as i64), operator.output.limit());
-        let shape = torch::Shape { row: row as i64, tokens, exponent, output, limit };
-        let computed = torch::execute(instruction, &data, &shape, context);
-        torch::wrap_own(&operator.output, computed, &data)
+        let on = torch::Torch { operands: &data, row, tokens, limit: operator.output.limit(), context };
+        torch::wrap_own(&operator.output, torch::execute(checked, &on), &data)
     }
 
     /// Checks that operands are those that an operator names, and lie on the device.
@@ -167,14 +167,13 @@ impl TorchEngine {
         &self,
         operator: &Operator,
         data: &TorchTensor,
-        first_row: u32,
+        sample: &Sample,
         context: &StepContext,
     ) -> Result<TorchTensor, EngineError> {
-        let (population, _) = samples(data.ty());
-        let (batch, _) = samples(&operator.output);
         // The operator's check keeps row numbers within 32 bits.
-        let row = |i: u64| draw_below(&context.job_key, first_row.wrapping_add(i as u32), context.step, population);
-        let drawn: Vec<i64> = (0..batch).map(|i| row(i) as i64).collect();
+        let place = |i: u64| sample.first_row.wrapping_add(i as u32);
+        let row = |i: u64| draw_below(&context.job_key, place(i), context.step, sample.population);
+        let drawn: Vec<i64> = (0..operator.output.elements() / sample.width).map(|i| row(i) as i64).collect();
         let index = tch::Tensor::f_from_slice(&drawn).and_then(|t| t.f_to_device(self.device.into()));
         let data = data.data()?;
         let out = index.and_then(|index| data.f_index_select(0, &index)).map_err(failed)?;
@@ -203,36 +202,37 @@ impl Engine for TorchEngine {
         operands: &[&TorchTensor],
         context: &StepContext,
     ) -> Result<TorchTensor, EngineError> {
-        let instruction = Instruction::parse(operator)?;
+        let checked = decode(operator)?;
         self.accept(operator, operator.operands.iter(), operands)?;
-        match (instruction, operands) {
-            (Instruction::MatMul { shift }, &[a, b]) => {
-                self.dispatch().product(&Product { a, b, offset: 0, scales: Scales::None }, shift, &operator.output)
+        let by_torch = self.kernels.elements == ElementKernel::Torch;
+        let multiply = |a, b, offset, scales, shift| {
+            self.dispatch().product(&Product { a, b, offset, scales }, shift as i32, &operator.output)
+        };
+        let of_heads = |which, operands, by: &HeadProduct, shift| {
+            self.dispatch().heads(which, operands, (by.heads as usize, shift as i32), &operator.output)
+        };
+        match (checked, operands) {
+            (CheckedOperator::MatMul(MatMul { shift, .. }), &[a, b]) => multiply(a, b, 0, Scales::None, shift),
+            (CheckedOperator::ScaledMatMul(ScaledMatMul { product, shift }), &[a, b, r, c]) => {
+                multiply(a, b, product.offset as usize, Scales::Rows(r, c), shift)
             }
-            (Instruction::ScaledMatMul { offset, shift }, &[a, b, r, c]) => {
-                let scales = Scales::Rows(r, c);
-                self.dispatch().product(&Product { a, b, offset, scales }, shift, &operator.output)
+            (CheckedOperator::ShiftedMatMul(ShiftedMatMul { product, shift }), &[a, b, s, c]) => {
+                multiply(a, b, product.offset as usize, Scales::Shifts(s, c), shift)
             }
-            (Instruction::ShiftedMatMul { offset, shift }, &[a, b, s, c]) => {
-                let scales = Scales::Shifts(s, c);
-                self.dispatch().product(&Product { a, b, offset, scales }, shift, &operator.output)
+            (CheckedOperator::HeadScores(HeadScores { heads, shift }), &[q, k]) => {
+                of_heads(Heads::Scores, (q, k), &heads, shift)
             }
-            (Instruction::HeadScores { heads, shift }, &[q, k]) => {
-                self.dispatch().heads(Heads::Scores, (q, k), (heads, shift), &operator.output)
+            (CheckedOperator::HeadMix(HeadMix { heads, shift }), &[p, v]) => {
+                of_heads(Heads::Mix, (p, v), &heads, shift)
             }
-            (Instruction::HeadMix { heads, shift }, &[p, v]) => {
-                self.dispatch().heads(Heads::Mix, (p, v), (heads, shift), &operator.output)
-            }
-            (Instruction::Gather { shift }, &[table, scale, ids]) if self.kernels.elements == ElementKernel::Torch => {
-                let to = Precision { shift, limit: operator.output.limit() };
+            (CheckedOperator::Gather(Gather { shift, .. }), &[table, scale, ids]) if by_torch => {
+                let to = Precision { shift: shift as i32, limit: operator.output.limit() };
                 let operands = (table.data()?, scale.data()?, ids.data()?);
                 torch::wrap(&operator.output, torch::gather(operands, operator.output.rows() as i64, to))
             }
-            (Instruction::Sample { first_row }, &[data]) => self.sample(operator, data, first_row, context),
-            _ if self.kernels.elements == ElementKernel::Torch => {
-                self.execute_by_libtorch(&instruction, operator, operands, context)
-            }
-            _ => host::execute(self.simd, &instruction, operator, operands, context),
+            (CheckedOperator::Sample(sample), &[data]) => self.sample(operator, data, &sample, context),
+            (checked, _) if by_torch => self.execute_by_libtorch(&checked, operator, operands, context),
+            (checked, _) => host::execute(self.simd, &checked, operator, operands, context),
         }
     }
 

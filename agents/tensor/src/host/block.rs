@@ -7,6 +7,13 @@ use std::ops::{Add, BitAnd, Mul, Neg, Shl, Shr, Sub};
 use crate::simd::{Simd, multiversion};
 use crate::slice::{Slice, SliceMut, each_width};
 
+/// Output precision of an operator: by how much to rescale, and the limit to clamp to.
+#[derive(Clone, Copy)]
+pub(crate) struct Precision {
+    pub(crate) shift: i32,
+    pub(crate) limit: i64,
+}
+
 /// Elements of a block; three of them in `i64` fill a quarter of a first-level cache.
 pub(crate) const BLOCK: usize = 512;
 

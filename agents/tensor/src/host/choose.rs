@@ -1,8 +1,12 @@
 //! The largest elements of rows: RowArgMax, RowPick, Choose (rules N-32, N-33 and N-37).
 
+use tensorlink_num::operators::{Choose, RowArgMax, RowPick};
+use tensorlink_program::EngineError;
+
 use super::block::Element;
+use super::{Host, OnHost};
 use crate::simd::{Simd, multiversion};
-use crate::slice::{Slice, SliceMut, each_width};
+use crate::slice::{Slice, SliceMut, each_width, same_width};
 
 /// Elements searched at once for the largest; vectors without a branch.
 const STRIDE: usize = 64;
@@ -58,5 +62,31 @@ pub(crate) fn choose(
         let choice = (i64::from(part[0]) * length + within).clamp(-limit, limit);
         chosen[0] = if controls.get(7 * m) == 0 { 0 } else { choice };
         out.store(simd, m, &chosen);
+    }
+}
+
+impl OnHost for RowArgMax {
+    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
+        let SliceMut::I32(out) = out else {
+            return Err(EngineError::Malformed("RowArgMax gives 32 bits".to_owned()));
+        };
+        row_arg_max(on.simd, on.operand(0)?, self.depth as usize, out);
+        Ok(())
+    }
+}
+
+impl OnHost for RowPick {
+    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
+        let place = on.operand(1)?;
+        same_width!(on.operand(0)?, out, (a, out) => row_pick(a, place, self.depth as usize, out));
+        Ok(())
+    }
+}
+
+impl OnHost for Choose {
+    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
+        let operands = (on.operand(0)?, on.operand(1)?, on.operand(2)?);
+        choose(on.simd, operands, self.length, on.limit(), out);
+        Ok(())
     }
 }

@@ -2,8 +2,12 @@
 //!
 //! An estimate in floating point is at most one off; the remainder, computed in integers, tells.
 
+use tensorlink_num::operators::Normalize;
+use tensorlink_program::EngineError;
+
 use super::block::{Element, for_blocks, for_rows};
 use super::quotient::{F32_LIMIT, corrected_quotient};
+use super::{Host, OnHost};
 use crate::simd::{Simd, multiversion};
 use crate::slice::{Slice, SliceMut};
 
@@ -97,6 +101,15 @@ fn divide_blocks(
             }
         });
     });
+}
+
+impl OnHost for Normalize {
+    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
+        let mut z = on.operand(1)?.to_wide();
+        let (p, z) = ((on.operand(0)?, on.ty(0)?.limit()), (&mut *z, self.depth as usize));
+        normalize(on.simd, p, z, self.bits, on.limit(), out);
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Elementwise operators on words, without a stay in memory between widening and narrowing: what
 //! transformers' activations are made of.
 
-use super::block::BLOCK;
-use super::elementwise::Precision;
-use crate::instruction::Lookup;
+use tensorlink_num::operators::Lookup;
+
+use super::block::{BLOCK, Precision};
 use crate::simd::{Simd, multiversion};
 
 /// Computes `f` of the elements of `a` and `b`, and rounds to `2^shift`, `1 ≤ shift ≤ 31` (rule N-2); within
@@ -77,8 +77,8 @@ pub(crate) fn row_mul(simd: Simd, a: &[i16], b: &[i16], to: Precision, out: &mut
 multiversion! {
     /// Entry and rest of each argument, not shifted (first half of rule N-18).
     fn cells(x: &[i16], entries: &mut [i32], rest: &mut [i32], attributes: &Lookup) {
-        let Lookup { fraction_bits, index_bits, .. } = *attributes;
-        let (end, last, low) = (1i32 << (index_bits + fraction_bits), (1i32 << index_bits) - 1, attributes.low as i32);
+        let Lookup { fraction_bits, log, .. } = *attributes;
+        let (end, last, low) = (1i32 << (log + fraction_bits), (1i32 << log) - 1, attributes.low as i32);
         for ((x, entry), rest) in x.iter().zip(entries).zip(rest) {
             let u = (i32::from(*x) - low).clamp(0, end);
             *entry = (u >> fraction_bits).min(last);

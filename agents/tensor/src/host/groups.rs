@@ -1,7 +1,10 @@
 //! GroupSum: heads that share a group, added (rule N-45).
 
-use super::block::{Element, rescale};
-use super::elementwise::Precision;
+use tensorlink_num::operators::GroupSum;
+use tensorlink_program::EngineError;
+
+use super::block::{Element, Precision, rescale};
+use super::{Host, OnHost};
 use crate::simd::{Simd, multiversion};
 use crate::slice::{Slice, SliceMut, each_width};
 
@@ -35,5 +38,13 @@ pub(crate) fn group_sum(simd: Simd, a: Slice<'_>, (width, row): (usize, usize), 
         each_width!(Slice, a, a => add_heads(simd, &a[range], width, &mut sums));
         round(simd, &mut sums, to);
         out.store(simd, start, &sums);
+    }
+}
+
+impl OnHost for GroupSum {
+    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
+        let lengths = (self.width as usize, (self.groups * self.width) as usize);
+        group_sum(on.simd, on.operand(0)?, lengths, on.to(self.shift), out);
+        Ok(())
     }
 }

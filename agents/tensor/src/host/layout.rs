@@ -1,7 +1,12 @@
 //! Operators that move elements.
 
+use tensorlink_num::operators::{self, AtStep, Transpose};
+use tensorlink_program::EngineError;
+
 use super::block::Element;
-use crate::simd::multiversion;
+use super::{Host, OnHost};
+use crate::simd::{Simd, multiversion};
+use crate::slice::{Slice, SliceMut, same_width};
 
 /// Side of the square that is transposed at once: its lines are whole lines of a cache or more, and two squares fit a
 /// first-level cache.
@@ -72,4 +77,44 @@ pub(crate) fn at_step<T: Element>(table: &[T], step: u32, out: &mut [T]) {
     let last = (table.len() / out.len()).saturating_sub(1);
     let first = last.min(step as usize) * out.len();
     out.copy_from_slice(&table[first..first + out.len()]);
+}
+
+/// Rule N-12 of `m × n` matrices, one after another.
+///
+/// # Errors
+/// [`EngineError::Malformed`] if the output has another width.
+pub(crate) fn transposed(
+    simd: Simd,
+    a: Slice<'_>,
+    (m, n): (usize, usize),
+    out: &mut SliceMut<'_>,
+) -> Result<(), EngineError> {
+    same_width!(a, out, (a, out) => {
+        for (a, out) in a.chunks_exact(m * n).zip(out.chunks_exact_mut(m * n)) {
+            transpose(simd, a, (m, n), out);
+        }
+    });
+    Ok(())
+}
+
+impl OnHost for Transpose {
+    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
+        transposed(on.simd, on.operand(0)?, (self.rows as usize, self.columns as usize), out)?;
+        Ok(())
+    }
+}
+
+impl OnHost for operators::Slice {
+    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
+        let lengths = (self.row as usize, self.width as usize);
+        same_width!(on.operand(0)?, out, (a, out) => slice(a, lengths, self.offset as usize, out));
+        Ok(())
+    }
+}
+
+impl OnHost for AtStep {
+    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
+        same_width!(on.operand(0)?, out, (a, out) => at_step(a, on.context.step, out));
+        Ok(())
+    }
 }

@@ -1,9 +1,12 @@
 //! Norm: rows brought to a common scale (rule N-28), in one pass while a row is in the first-level cache; and that
 //! scale (rule N-40).
 
-use super::block::{BLOCK, rescale};
-use super::elementwise::Precision;
-use crate::instruction::{Norm, Spread};
+use tensorlink_num::fixed::limit;
+use tensorlink_num::operators::{InverseNorm, Norm, Spread};
+use tensorlink_program::EngineError;
+
+use super::block::{BLOCK, Precision, rescale};
+use super::{Host, OnHost};
 use crate::simd::{Simd, multiversion};
 use crate::slice::{Slice, SliceMut};
 
@@ -17,7 +20,7 @@ struct Row {
 
 impl Row {
     fn new(spread: &Spread, (sum, squares): (i64, i64), length: usize) -> Self {
-        let (k, Spread { center, epsilon, places }) = (length as i64, *spread);
+        let (k, Spread { center, epsilon, places, .. }) = (length as i64, *spread);
         let (sum, squares) = (sum << places, squares << (2 * places));
         // div of rule N-3.
         let mean = if center { (2 * sum + k).div_euclid(2 * k) } else { 0 };
@@ -64,7 +67,7 @@ multiversion! {
         for (out, x) in out.iter_mut().zip(x) {
             *out = i64::from((x << places) - mean) * i64::from(reciprocal);
         }
-        rescale(out, norm.places() - row.j, norm.limit());
+        rescale(out, norm.spread.reciprocal_shift() as i32 - row.j, limit(norm.spread.bits()));
         for ((out, gain), bias) in out.iter_mut().zip(gain).zip(bias) {
             *out = i64::from(*out as i32) * i64::from(*gain) + bias;
         }
@@ -81,7 +84,7 @@ pub(crate) fn norm(
     limit: i64,
     out: &mut SliceMut<'_>,
 ) {
-    let (length, to) = (gain.len(), Precision { shift: attributes.shift, limit });
+    let (length, to) = (gain.len(), Precision { shift: attributes.shift as i32, limit });
     let mut factors = vec![0i32; length];
     gain.load(simd, 0, &mut factors);
     let mut bias = bias.to_wide();
@@ -116,5 +119,20 @@ pub(crate) fn inverse_norm(
         let mut inverse = [reciprocal];
         rescale(&mut inverse, to.shift - j, to.limit);
         out.store(simd, m, &inverse);
+    }
+}
+
+impl OnHost for Norm {
+    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
+        norm(on.simd, on.operand(0)?, (on.operand(1)?, on.operand(2)?), self, on.limit(), out);
+        Ok(())
+    }
+}
+
+impl OnHost for InverseNorm {
+    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
+        let x = (on.operand(0)?, self.spread.depth as usize);
+        inverse_norm(on.simd, x, &self.spread, on.to(self.shift), out);
+        Ok(())
     }
 }

@@ -5,10 +5,13 @@
 
 use std::borrow::Cow;
 
-use super::block::{BLOCK, Element, rescale};
-use super::elementwise::Precision;
+use tensorlink_num::operators;
+use tensorlink_program::EngineError;
+
+use super::block::{BLOCK, Element, Precision, rescale};
 use super::philox::draw;
 use super::tail::least_of;
+use super::{Host, OnHost};
 use crate::simd::{Simd, multiversion};
 use crate::slice::{Slice, SliceMut, each_width};
 
@@ -170,6 +173,15 @@ pub(crate) fn perturb(simd: Simd, operands: [Slice<'_>; 4], perturb: &Perturb, t
             }
             out.store(simd, start, block);
         }
+    }
+}
+
+impl OnHost for operators::Perturb {
+    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
+        let perturb = Perturb { row: self.row as usize, bound: self.bound, places: self.places };
+        let operands = [on.operand(0)?, on.operand(1)?, on.operand(2)?, on.operand(3)?];
+        self::perturb(on.simd, operands, &perturb, on.to(self.shift), out);
+        Ok(())
     }
 }
 

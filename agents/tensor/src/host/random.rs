@@ -1,13 +1,15 @@
 //! Dropout and Dither: elements dropped, and rounding drawn (rules N-46 and N-48).
 
+use tensorlink_num::bounds::{DITHER_DRAWS, DROPOUT_DRAWS};
+use tensorlink_num::operators::{Dither, Dropout};
 use tensorlink_num::philox::{SERVED, key_words};
+use tensorlink_program::EngineError;
 use tensorlink_program::StepContext;
 
-use super::block::{BLOCK, Element, for_blocks, for_rows, rescale};
-use super::elementwise::Precision;
+use super::block::{BLOCK, Element, Precision, for_blocks, for_rows, rescale};
 use super::philox::draw_all;
 use super::quotient::{ESTIMATED, F32_LIMIT, bound, corrected_quotient, floor_quotient};
-use crate::instruction::Dropout;
+use super::{Host, OnHost};
 use crate::simd::{Simd, multiversion};
 use crate::slice::{Slice, SliceMut};
 
@@ -39,7 +41,7 @@ multiversion! {
         for (a, word) in a.iter_mut().zip(words) {
             *a = if i64::from(*word) < keep { c * *a } else { 0 };
         }
-        rescale(a, shift, limit);
+        rescale(a, shift as i32, limit);
     }
 }
 
@@ -152,6 +154,23 @@ fn dither_blocks(
             }
         });
     });
+}
+
+impl OnHost for Dropout {
+    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
+        let draws = Draws::new(on.context, self.stream, DROPOUT_DRAWS);
+        dropout(on.simd, on.operand(0)?, (self, draws), on.limit(), out);
+        Ok(())
+    }
+}
+
+impl OnHost for Dither {
+    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
+        let draws = Draws::new(on.context, self.stream, DITHER_DRAWS);
+        let p = (on.operand(0)?, self.depth as usize);
+        dither(on.simd, p, on.operand(1)?, (on.to(self.bits.into()), draws), out);
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,11 @@
 //! Ratio and Shrink: quotients by roots (rules N-42 and N-43).
 
+use tensorlink_num::operators::{Ratio, Shrink};
+use tensorlink_program::EngineError;
+
 use super::block::{BLOCK, Block, Element, for_blocks};
 use super::quotient::{ESTIMATED, bound, floor_quotient, floor_root};
+use super::{Host, OnHost};
 use crate::simd::{Simd, multiversion};
 use crate::slice::{Slice, SliceMut};
 
@@ -88,6 +92,20 @@ pub(crate) fn shrink(simd: Simd, s: Slice<'_>, (most, bits): (i64, u32), limit: 
             *s = (one * most / floor_root((*s).max(0)).max(1)).min(one).min(limit);
         }
     });
+}
+
+impl OnHost for Ratio {
+    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
+        ratio(on.simd, on.operand(0)?, on.operand(1)?, (self.bits, self.floor), on.limit(), out);
+        Ok(())
+    }
+}
+
+impl OnHost for Shrink {
+    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
+        shrink(on.simd, on.operand(0)?, (self.limit, self.bits), on.limit(), out);
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,10 @@
 //! Rope: pairs of elements turned by angles of their token (rule N-29).
 
-use super::block::{Accumulator, rescale};
-use super::elementwise::Precision;
+use tensorlink_num::operators;
+use tensorlink_program::EngineError;
+
+use super::block::{Accumulator, Precision, rescale};
+use super::{Host, OnHost};
 use crate::simd::{Simd, multiversion};
 use crate::slice::{Slice, SliceMut};
 
@@ -100,6 +103,19 @@ fn each_token<A: Accumulator>(
         table.load(simd, token * lengths.turned, &mut angles);
         compute(&mut row, &angles);
         out.store(simd, token * lengths.row, &row);
+    }
+}
+
+impl OnHost for operators::Rope {
+    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
+        let lengths = Rope {
+            row: self.row as usize,
+            depth: self.width as usize,
+            turned: 2 * self.half as usize,
+            fraction: self.exponent,
+        };
+        rope(on.simd, (on.operand(0)?, on.operand(1)?), &lengths, on.to(self.shift), out);
+        Ok(())
     }
 }
 

@@ -1,9 +1,12 @@
 //! Operators that reduce rows, or use one value for each row.
 
-use super::block::{Element, for_blocks, for_rows, rescale_block};
-use super::elementwise::Precision;
+use tensorlink_num::operators::{OneHotSub, RowAbsMax, RowMax, RowSum};
+use tensorlink_program::EngineError;
+
+use super::block::{Element, Precision, for_blocks, for_rows, rescale_block};
+use super::{Host, OnHost};
 use crate::simd::{Simd, multiversion};
-use crate::slice::{Slice, SliceMut, each_width};
+use crate::slice::{Slice, SliceMut, each_width, same_width};
 
 /// Rows of a tensor, and what of them is visible (rule N-8).
 #[derive(Clone, Copy, Debug)]
@@ -87,4 +90,34 @@ pub(crate) fn one_hot_sub(
         });
         rescale_block(simd, block, to.shift, to.limit);
     });
+}
+
+impl OnHost for RowMax {
+    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
+        let rows = on.rows(self.depth as usize, self.visible.is_causal())?;
+        same_width!(on.operand(0)?, out, (a, out) => row_max(on.simd, a, rows, out));
+        Ok(())
+    }
+}
+
+impl OnHost for RowAbsMax {
+    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
+        same_width!(on.operand(0)?, out, (a, out) => row_abs_max(on.simd, a, self.depth as usize, out));
+        Ok(())
+    }
+}
+
+impl OnHost for RowSum {
+    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
+        row_sum(on.simd, on.operand(0)?, self.depth as usize, on.to(self.shift), out);
+        Ok(())
+    }
+}
+
+impl OnHost for OneHotSub {
+    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
+        let label = (on.operand(1)?, self.depth as usize);
+        one_hot_sub(on.simd, on.operand(0)?, label, self.one, on.to(self.shift), out);
+        Ok(())
+    }
 }

@@ -1,7 +1,6 @@
 //! Runs of elementwise operators, a block at a time: what lies between them stays in the first-level cache.
 
-use super::block::rescale;
-use super::elementwise::Precision;
+use super::block::{Precision, rescale};
 use super::quotient::ESTIMATED;
 use super::ratio::rounded_ratio;
 use super::stream::fence;

@@ -1,7 +1,11 @@
 //! RowCombine and RowMul: an element of the second operand for each run of the first (rules N-38 and N-39).
 
-use super::block::{Accumulator, BLOCK, Block, for_blocks, for_rows, rescale};
-use super::elementwise::{Precision, combine_block, mul_block, scale_block};
+use tensorlink_num::operators::{RowCombine, RowMul};
+use tensorlink_program::EngineError;
+
+use super::block::{Accumulator, BLOCK, Block, Precision, for_blocks, for_rows, rescale};
+use super::elementwise::{combine_block, mul_block, scale_block};
+use super::{Host, OnHost, fused};
 use crate::simd::{Simd, multiversion};
 use crate::slice::{Slice, SliceMut};
 
@@ -58,4 +62,36 @@ pub(crate) fn row_mul<A: Accumulator>(simd: Simd, a: Slice<'_>, b: Slice<'_>, to
             for_rows(start, run, block, |m, _, part| scale_block(simd, part, A::narrow(b.get(m)), to));
         }
     });
+}
+
+impl OnHost for RowCombine {
+    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
+        let (a, b, to) = (on.operand(0)?, on.operand(1)?, on.to(self.shift));
+        let bound =
+            on.reach(0)? * u128::from(self.ca.unsigned_abs()) + on.reach(1)? * u128::from(self.cb.unsigned_abs());
+        let fused = on.is_narrow(bound) && fused::serves(to.shift) && long(a, b);
+        if let (true, Slice::I16(a), Slice::I16(b), SliceMut::I16(out)) = (fused, a, b, &mut *out) {
+            fused::row_combine(on.simd, (a, self.ca as i32), (b, self.cb as i32), to, out);
+        } else if on.is_narrow(bound) {
+            row_combine::<i32>(on.simd, (a, self.ca), (b, self.cb), to, out);
+        } else {
+            row_combine::<i64>(on.simd, (a, self.ca), (b, self.cb), to, out);
+        }
+        Ok(())
+    }
+}
+
+impl OnHost for RowMul {
+    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
+        let (a, b, to, bound) = (on.operand(0)?, on.operand(1)?, on.to(self.shift), on.reach(0)? * on.reach(1)?);
+        let fused = on.is_narrow(bound) && fused::serves(to.shift) && long(a, b);
+        if let (true, Slice::I16(a), Slice::I16(b), SliceMut::I16(out)) = (fused, a, b, &mut *out) {
+            fused::row_mul(on.simd, a, b, to, out);
+        } else if on.is_narrow(bound) {
+            row_mul::<i32>(on.simd, a, b, to, out);
+        } else {
+            row_mul::<i64>(on.simd, a, b, to, out);
+        }
+        Ok(())
+    }
 }

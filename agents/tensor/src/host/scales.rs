@@ -1,7 +1,11 @@
 //! Rows scaled one by one: what libtorch's products are finished with (rules N-25 and N-51), and Gather (rule N-30).
 
-use super::block::{Accumulator, BLOCK, for_blocks, for_rows, rescale};
-use super::elementwise::{Precision, scale_block};
+use tensorlink_num::operators::Gather;
+use tensorlink_program::EngineError;
+
+use super::block::{Accumulator, BLOCK, Precision, fits_i32, for_blocks, for_rows, rescale};
+use super::elementwise::scale_block;
+use super::{Host, OnHost};
 use crate::simd::{Simd, multiversion};
 use crate::slice::{Slice, SliceMut};
 
@@ -49,5 +53,17 @@ pub(crate) fn gather<A: Accumulator>(
             scale_block(simd, block, factor, to);
             out.store(simd, token * row + first, block);
         }
+    }
+}
+
+impl OnHost for Gather {
+    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
+        let (table, ids) = ((on.operand(0)?, on.operand(1)?), (on.operand(2)?, self.width as usize));
+        if fits_i32(on.reach(0)? * on.reach(1)?, on.limit()) {
+            gather::<i32>(on.simd, table, ids, on.to(self.shift), out);
+        } else {
+            gather::<i64>(on.simd, table, ids, on.to(self.shift), out);
+        }
+        Ok(())
     }
 }

@@ -1,8 +1,11 @@
 //! GatherGrad: sums of the gradients of a gathered row (rule N-41).
 
-use super::block::{Element, rescale};
-use super::elementwise::Precision;
+use tensorlink_num::operators::GatherGrad;
+use tensorlink_program::EngineError;
+
+use super::block::{Element, Precision, rescale};
 use super::layout::transpose;
+use super::{Host, OnHost};
 use crate::simd::{Simd, multiversion};
 use crate::slice::{Slice, SliceMut, each_width};
 
@@ -65,4 +68,11 @@ pub(crate) fn add_gather_grad(
             out.store(simd, first, &sums);
         }
     });
+}
+
+impl OnHost for GatherGrad {
+    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
+        gather_grad(on.simd, on.operand(0)?, on.operand(1)?, self.width as usize, on.to(self.shift), out);
+        Ok(())
+    }
 }

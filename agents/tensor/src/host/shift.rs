@@ -1,10 +1,13 @@
 //! RowShift and ShiftRows: rows of wide activations, brought to the bits that a product takes (rules N-49 and N-50).
 
 use tensorlink_num::bounds::MAX_ROW_SHIFT;
+use tensorlink_num::operators::{RowShift, ShiftRows};
+use tensorlink_program::EngineError;
 
 use super::block::{Accumulator, BLOCK, Element, rescale_block};
 use super::rows::magnitude;
 use super::wide::shift_row;
+use super::{Host, OnHost, fits_i32};
 use crate::simd::{Simd, multiversion};
 use crate::slice::{Slice, SliceMut, each_width};
 
@@ -55,5 +58,24 @@ pub(crate) fn shift_rows<A: Accumulator>(
             rescale_block(simd, block, shift, limit);
             out.store(simd, m * row + first, block);
         }
+    }
+}
+
+impl OnHost for RowShift {
+    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
+        row_shifts(on.simd, on.operand(0)?, (self.depth as usize, self.bits), out);
+        Ok(())
+    }
+}
+
+impl OnHost for ShiftRows {
+    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
+        let (a, shifts) = ((on.operand(0)?, self.depth as usize), on.operand(1)?);
+        if fits_i32(on.reach(0)?, on.limit()) {
+            shift_rows::<i32>(on.simd, a, shifts, on.limit(), out);
+        } else {
+            shift_rows::<i64>(on.simd, a, shifts, on.limit(), out);
+        }
+        Ok(())
     }
 }

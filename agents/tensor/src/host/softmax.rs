@@ -1,8 +1,7 @@
 //! Softmax within attention: scores of a row become its probabilities while they are in the first-level cache.
 
-use super::block::rescale_block;
+use super::block::{Precision, rescale_block};
 use super::divide::normalize;
-use super::elementwise::Precision;
 use super::exp::Powers;
 use super::rows::{Rows, row_max, row_sums};
 use super::table::Cells;

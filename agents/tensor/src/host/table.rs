@@ -4,11 +4,14 @@
 //! (fetching table entries). Where a tensor has more elements than its type has values, the function is computed once
 //! for each value.
 
+use tensorlink_num::operators::Lookup;
+use tensorlink_program::EngineError;
+
 use super::block::{Accumulator, BLOCK, Element, fits_i32, for_blocks, rescale, rescale_block};
 use super::fused;
 use super::values::Values;
 use super::wide;
-use crate::instruction::Lookup;
+use super::{Host, OnHost};
 use crate::simd::{Simd, multiversion};
 use crate::slice::{Slice, SliceMut, each_width};
 
@@ -67,9 +70,9 @@ multiversion! {
 multiversion! {
     /// First half of rule N-18.
     fn lookup_cells<A: Accumulator>(block: &mut [A], rest: &mut [A], attributes: &Lookup) {
-        let Lookup { input_shift, low, fraction_bits, index_bits, .. } = *attributes;
-        let (end, last) = (A::ONE << (index_bits + fraction_bits), (A::ONE << index_bits) - A::ONE);
-        rescale(block, input_shift, LIMIT_63);
+        let Lookup { input_shift, low, fraction_bits, log, .. } = *attributes;
+        let (end, last) = (A::ONE << (log + fraction_bits), (A::ONE << log) - A::ONE);
+        rescale(block, input_shift as i32, LIMIT_63);
         let low = A::narrow(low);
         for (x, rest) in block.iter_mut().zip(rest) {
             let u = (*x - low).clamp(A::ZERO, end);
@@ -100,7 +103,7 @@ fn from_values<X: Element, Y: Element>(simd: Simd, x: &[X], values: &Values, out
 /// Whether a Lookup may be computed in `i32`: argument, offset, blend and result all fit.
 fn narrow(attributes: &Lookup, x_limit: i64, table_limit: i64, limit: i64) -> bool {
     let shifted = |x: i64, places: u32| u128::from(x.unsigned_abs()) << places;
-    let argument = shifted(x_limit, attributes.input_shift.min(0).unsigned_abs());
+    let argument = shifted(x_limit, attributes.input_shift.min(0).unsigned_abs() as u32);
     let bound = argument.max(shifted(table_limit, attributes.fraction_bits)).max(shifted(attributes.low, 0));
     fits_i32(bound, limit)
 }
@@ -143,7 +146,7 @@ pub(crate) fn lookup(
 /// Lookup in a table of words: an entry and the one after it are fetched at once.
 fn lookup_pairs(simd: Simd, x: Slice<'_>, entries: &[i32], attributes: &Lookup, limit: i64, out: &mut SliceMut<'_>) {
     let pairs: Vec<i32> = entries.iter().zip(&entries[1..]).map(|(left, right)| left & 0xffff | right << 16).collect();
-    let plain = attributes.input_shift == 0 && fused::serves(attributes.shift);
+    let plain = attributes.input_shift == 0 && fused::serves(attributes.shift as i32);
     if let (true, Slice::I16(x), SliceMut::I16(out)) = (plain, x, &mut *out) {
         return fused::lookup(simd, x, &pairs, attributes, limit, out);
     }
@@ -155,7 +158,7 @@ fn lookup_pairs(simd: Simd, x: Slice<'_>, entries: &[i32], attributes: &Lookup, 
             *x = pairs[*x as usize];
         }
         blend_pairs(simd, block, &rest, attributes);
-        rescale_block(simd, block, attributes.shift, limit);
+        rescale_block(simd, block, attributes.shift as i32, limit);
     });
 }
 
@@ -184,5 +187,13 @@ fn lookup_block<A: Accumulator>(
 ) {
     lookup_cells(simd, block, &mut cells.rest, attributes);
     cells.interpolate(simd, table, block, attributes.fraction_bits);
-    rescale_block(simd, block, attributes.shift, limit);
+    rescale_block(simd, block, attributes.shift as i32, limit);
+}
+
+impl OnHost for Lookup {
+    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
+        let (x, table) = ((on.operand(0)?, on.ty(0)?.limit()), (on.operand(1)?, on.ty(1)?.limit()));
+        lookup(on.simd, x, table, self, on.limit(), out);
+        Ok(())
+    }
 }

@@ -1,7 +1,10 @@
 //! How many elements reach a threshold, and what they weigh: TailSum and Threshold (rules N-34 and N-35).
 
-use super::block::{Element, rescale};
-use super::elementwise::Precision;
+use tensorlink_num::operators::{TailSum, Threshold};
+use tensorlink_program::EngineError;
+
+use super::block::{Element, Precision, rescale};
+use super::{Host, OnHost};
 use crate::simd::{Simd, multiversion};
 use crate::slice::{Slice, SliceMut, each_width};
 
@@ -89,5 +92,23 @@ pub(crate) fn threshold(simd: Simd, operands: [Slice<'_>; 5], step: i64, limit: 
         let enough = sum(counts, m) >= k || sum(masses, m) << 16 >= q * sum(totals, m);
         let t = t.get(m);
         out.store(simd, m, &[if enough { (t + step).clamp(-limit, limit) } else { t }]);
+    }
+}
+
+impl OnHost for TailSum {
+    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
+        let tail = Tail { row: on.row()?, run: self.depth as usize, bound: self.bound, weighted: self.weighted };
+        let operands = (on.operand(0)?, on.operand(1)?, on.operand(2)?);
+        tail_sum(on.simd, operands, &tail, on.to(self.shift), out);
+        Ok(())
+    }
+}
+
+impl OnHost for Threshold {
+    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
+        let [t, counts, masses] = [on.operand(0)?, on.operand(1)?, on.operand(2)?];
+        let operands = [t, counts, masses, on.operand(3)?, on.operand(4)?];
+        threshold(on.simd, operands, self.step, on.limit(), out);
+        Ok(())
     }
 }

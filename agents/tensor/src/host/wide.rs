@@ -1,9 +1,9 @@
 //! Elementwise operators on what lies between products, of 17 to 32 bits, in one pass: what activations of 24 bits are
 //! made of.
 
-use super::block::{BLOCK, Element, rescale};
-use super::elementwise::Precision;
-use crate::instruction::Lookup;
+use tensorlink_num::operators::Lookup;
+
+use super::block::{BLOCK, Element, Precision, rescale};
 use crate::simd::{Simd, multiversion};
 
 /// Computes `f` of the elements of `a` and `b`, and rounds to `2^shift`, for which [`serves`] holds (rule N-2).
@@ -80,10 +80,10 @@ multiversion! {
 multiversion! {
     /// Entry and rest of each argument below 2^30 (first half of rule N-18).
     fn cells(x: &[i32], entries: &mut [i32], rest: &mut [i32], attributes: &Lookup) {
-        let Lookup { input_shift, fraction_bits, index_bits, .. } = *attributes;
-        let (end, last, low) = (1i32 << (index_bits + fraction_bits), (1i32 << index_bits) - 1, attributes.low as i32);
+        let Lookup { input_shift, fraction_bits, log, .. } = *attributes;
+        let (end, last, low) = (1i32 << (log + fraction_bits), (1i32 << log) - 1, attributes.low as i32);
         entries.copy_from_slice(x);
-        rescale(entries, input_shift, i64::from(i32::MAX));
+        rescale(entries, input_shift as i32, i64::from(i32::MAX));
         for (x, rest) in entries.iter_mut().zip(rest) {
             let u = (*x - low).clamp(0, end);
             *x = (u >> fraction_bits).min(last);
@@ -108,9 +108,9 @@ multiversion! {
 /// Whether a Lookup of arguments up to a limit is computed here: arguments and offset stay below 2^30, and entries,
 /// which differ by less than 2^31.
 pub(crate) fn looks_up(attributes: &Lookup, x_limit: i64, table_limit: i64) -> bool {
-    let Lookup { input_shift, low, fraction_bits, index_bits, shift } = *attributes;
+    let Lookup { input_shift, low, fraction_bits, log, shift } = *attributes;
     let argument = u128::from(x_limit.unsigned_abs()) << input_shift.min(0).unsigned_abs();
-    let small = argument < 1 << 29 && low.unsigned_abs() < 1 << 29 && index_bits + fraction_bits < 30;
+    let small = argument < 1 << 29 && low.unsigned_abs() < 1 << 29 && log + fraction_bits < 30;
     small && table_limit < 1 << 30 && (1..62).contains(&shift)
 }
 

@@ -7,7 +7,7 @@
 use tch::{Kind, TchError, Tensor};
 
 use super::lengths::{grown, taken};
-use crate::host::elementwise::Precision;
+use crate::host::block::Precision;
 
 /// Elements of a dot product whose sum of int8 products stays below 2^24.
 const F32_CHUNK: i64 = 1024;

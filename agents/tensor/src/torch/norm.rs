@@ -1,9 +1,10 @@
 //! Norm and InverseNorm (rules N-28 and N-40), in `int64`.
 
 use tch::{Kind, TchError, Tensor};
+use tensorlink_num::fixed::limit;
+use tensorlink_num::operators::{InverseNorm, Norm, Spread};
 
-use super::{rescale, rescale_each};
-use crate::instruction::{Norm, Spread};
+use super::{OnTorch, Torch, rescale_each};
 
 /// Bits of the longest variance.
 const VARIANCE_BITS: i64 = 62;
@@ -23,7 +24,7 @@ pub(super) fn square_root(w: &Tensor) -> Result<Tensor, TchError> {
 
 /// Mean, `R` and `j` of each row, as columns.
 fn row_scales(x: &Tensor, spread: &Spread) -> Result<[Tensor; 3], TchError> {
-    let (k, Spread { center, epsilon, places }) = (x.size2()?.1, *spread);
+    let (k, Spread { center, epsilon, places, .. }) = (x.size2()?.1, *spread);
     let unit = 1i64 << places;
     let sum_of = |x: &Tensor| x.f_sum_dim_intlist(&[1i64][..], true, Kind::Int64);
     let sum = sum_of(x)?;
@@ -42,26 +43,25 @@ fn row_scales(x: &Tensor, spread: &Spread) -> Result<[Tensor; 3], TchError> {
     Ok([mean, reciprocal, j])
 }
 
-/// Runs of `x` as long as gain and bias.
-pub(super) fn norm(
-    x: &Tensor,
-    (gain, bias): (&Tensor, &Tensor),
-    attributes: &Norm,
-    limit: i64,
-) -> Result<Tensor, TchError> {
-    let x = &x.f_reshape([-1, gain.numel() as i64])?;
-    let [mean, reciprocal, j] = row_scales(x, &attributes.spread)?;
-    let normal = x.f_mul_scalar(1i64 << attributes.spread.places)?.f_sub(&mean)?.f_mul(&reciprocal)?;
-    let places = j.f_neg()?.f_add_scalar(i64::from(attributes.places()))?.f_expand_as(&normal)?;
-    let normal = rescale_each(&normal, &places, attributes.limit())?;
-    let shifted = bias.f_reshape([1, -1])?.f_bitwise_left_shift_tensor_scalar(i64::from(attributes.bias_shift))?;
-    rescale(&normal.f_mul(&gain.f_reshape([1, -1])?)?.f_add(&shifted)?, attributes.shift, limit)
+impl OnTorch for Norm {
+    fn on_torch(&self, on: &Torch<'_>) -> Result<Tensor, TchError> {
+        let x = &on.operand(0)?.f_reshape([-1, self.spread.depth as i64])?;
+        let [mean, reciprocal, j] = row_scales(x, &self.spread)?;
+        let normal = x.f_mul_scalar(1i64 << self.spread.places)?.f_sub(&mean)?.f_mul(&reciprocal)?;
+        let places = j.f_neg()?.f_add_scalar(self.spread.reciprocal_shift())?.f_expand_as(&normal)?;
+        let normal = rescale_each(&normal, &places, limit(self.spread.bits()))?;
+        let (gain, bias) = (on.operand(1)?.f_reshape([1, -1])?, on.operand(2)?.f_reshape([1, -1])?);
+        let shifted = bias.f_bitwise_left_shift_tensor_scalar(i64::from(self.bias_shift))?;
+        on.rescale(&normal.f_mul(&gain)?.f_add(&shifted)?, self.shift)
+    }
 }
 
-/// What rows are multiplied by (rule N-40).
-pub(super) fn inverse_norm(x: &Tensor, spread: &Spread, (shift, limit): (i32, i64)) -> Result<Tensor, TchError> {
-    let [_, reciprocal, j] = row_scales(x, spread)?;
-    // By `shift − j`, of either sign.
-    let places = j.f_neg()?.f_add_scalar(i64::from(shift))?;
-    rescale_each(&reciprocal, &places, limit)
+impl OnTorch for InverseNorm {
+    fn on_torch(&self, on: &Torch<'_>) -> Result<Tensor, TchError> {
+        let x = on.operand(0)?.f_reshape([-1, self.spread.depth as i64])?;
+        let [_, reciprocal, j] = row_scales(&x, &self.spread)?;
+        // By `shift − j`, of either sign.
+        let places = j.f_neg()?.f_add_scalar(self.shift)?;
+        rescale_each(&reciprocal, &places, on.limit)
+    }
 }

@@ -3,10 +3,10 @@
 use tch::{Device, Kind, TchError, Tensor};
 use tensorlink_num::StepContext;
 use tensorlink_num::bounds::{DITHER_DRAWS, DROPOUT_DRAWS};
+use tensorlink_num::operators::{Dither, Dropout};
 use tensorlink_num::philox::{MULTIPLIERS, ROUNDS, SERVED, WEYL, key_words};
 
-use super::rescale;
-use crate::instruction::Dropout;
+use super::{OnTorch, Torch};
 
 /// The low half of a word.
 pub(super) const LOW: i64 = 0xffff_ffff;
@@ -48,24 +48,21 @@ fn draws(context: &StepContext, (stream, draws): (u32, u32), count: i64, device:
     Tensor::f_stack(&words, 1)?.f_flatten(0, 1)?.f_narrow(0, 0, count)
 }
 
-pub(super) fn dropout(a: &Tensor, attributes: &Dropout, context: &StepContext, limit: i64) -> Result<Tensor, TchError> {
-    let Dropout { keep, stream, c, shift } = *attributes;
-    let words = draws(context, (stream, DROPOUT_DRAWS), a.numel() as i64, a.device())?;
-    let dropped = words.f_ge(keep)?.f_reshape(a.size())?;
-    rescale(&a.f_mul_scalar(c)?, shift, limit)?.f_masked_fill(&dropped, 0)
+impl OnTorch for Dropout {
+    fn on_torch(&self, on: &Torch<'_>) -> Result<Tensor, TchError> {
+        let a = on.operand(0)?;
+        let words = draws(on.context, (self.stream, DROPOUT_DRAWS), a.numel() as i64, a.device())?;
+        let dropped = words.f_ge(self.keep)?.f_reshape(a.size())?;
+        on.rescale(&a.f_mul_scalar(self.c)?, self.shift)?.f_masked_fill(&dropped, 0)
+    }
 }
 
-/// `p` a matrix, `z` a column.
-pub(super) fn dither(
-    p: &Tensor,
-    z: &Tensor,
-    (bits, stream): (u32, u32),
-    context: &StepContext,
-    limit: i64,
-) -> Result<Tensor, TchError> {
-    let words = draws(context, (stream, DITHER_DRAWS), p.numel() as i64, p.device())?.f_reshape(p.size())?;
-    let d = z.f_clamp_min(1)?;
-    let drawn = words.f_mul(&d)?.f_bitwise_right_shift_tensor_scalar(32)?;
-    let dividend = p.f_bitwise_left_shift_tensor_scalar(i64::from(bits))?.f_add(&drawn)?;
-    dividend.f_div_tensor_mode(&d, "floor")?.f_clamp(-limit, limit)
+impl OnTorch for Dither {
+    fn on_torch(&self, on: &Torch<'_>) -> Result<Tensor, TchError> {
+        let (p, d) = (on.matrix(0)?, on.column(1)?.f_clamp_min(1)?);
+        let words = draws(on.context, (self.stream, DITHER_DRAWS), p.numel() as i64, p.device())?;
+        let drawn = words.f_reshape(p.size())?.f_mul(&d)?.f_bitwise_right_shift_tensor_scalar(32)?;
+        let dividend = p.f_bitwise_left_shift_tensor_scalar(i64::from(self.bits))?.f_add(&drawn)?;
+        dividend.f_div_tensor_mode(&d, "floor")?.f_clamp(-on.limit, on.limit)
+    }
 }

@@ -1,24 +1,22 @@
 //! Rope (rule N-29), in `int64`.
 
 use tch::{TchError, Tensor};
+use tensorlink_num::operators::Rope;
 
-use super::rescale;
+use super::{OnTorch, Torch};
 
-/// `x` is T × (H·D), `table` at least T rows of R/2 cosines and R/2 sines of `fraction` bits.
-pub(super) fn rope(
-    x: &Tensor,
-    table: &Tensor,
-    heads: i64,
-    (shift, limit, fraction): (i32, i64, i64),
-) -> Result<Tensor, TchError> {
-    let ((t, width), turned) = (x.size2()?, table.size2()?.1);
-    let (depth, half) = (width / heads, turned / 2);
-    let x = x.f_reshape([t, heads, depth])?;
-    let table = table.f_narrow(0, 0, t)?.f_reshape([t, 1, turned])?;
-    let (cosines, sines) = (table.f_narrow(2, 0, half)?, table.f_narrow(2, half, half)?);
-    let (low, high) = (x.f_narrow(2, 0, half)?, x.f_narrow(2, half, half)?);
-    let rest = x.f_narrow(2, turned, depth - turned)?.f_bitwise_left_shift_tensor_scalar(fraction)?;
-    let first = low.f_mul(&cosines)?.f_sub(&high.f_mul(&sines)?)?;
-    let second = high.f_mul(&cosines)?.f_add(&low.f_mul(&sines)?)?;
-    rescale(&Tensor::f_cat(&[first, second, rest], 2)?, shift, limit)
+impl OnTorch for Rope {
+    fn on_torch(&self, on: &Torch<'_>) -> Result<Tensor, TchError> {
+        let (x, table) = (on.matrix(0)?, on.operand(1)?);
+        let (t, (depth, half)) = (x.size2()?.0, (self.width as i64, self.half as i64));
+        let x = x.f_reshape([t, -1, depth])?;
+        let table = table.f_reshape([-1, 2 * half])?.f_narrow(0, 0, t)?.f_reshape([t, 1, 2 * half])?;
+        let (cosines, sines) = (table.f_narrow(2, 0, half)?, table.f_narrow(2, half, half)?);
+        let (low, high) = (x.f_narrow(2, 0, half)?, x.f_narrow(2, half, half)?);
+        let rest = x.f_narrow(2, 2 * half, depth - 2 * half)?;
+        let rest = rest.f_bitwise_left_shift_tensor_scalar(i64::from(self.exponent))?;
+        let first = low.f_mul(&cosines)?.f_sub(&high.f_mul(&sines)?)?;
+        let second = high.f_mul(&cosines)?.f_add(&low.f_mul(&sines)?)?;
+        on.rescale(&Tensor::f_cat(&[first, second, rest], 2)?, self.shift)
+    }
 }

@@ -1,16 +1,17 @@
 //! Tokens chosen (rules N-32 to N-37), in `int64`.
 
 use tch::{Kind, TchError, Tensor};
+use tensorlink_num::operators::{Choose, Perturb, RowArgMax, RowPick, TailSum, Threshold};
 
 use super::random::{LOW, philox};
-use super::{LIMIT_63, interpolate, rescale};
+use super::{LIMIT_63, OnTorch, Torch, interpolate, rescale};
 
 /// Numbers of a row of controls.
 const CONTROLS: i64 = 7;
 
 /// The place of the first element of each row that none exceeds, by comparisons alone: which of several largest
 /// elements an `argmax` names is for each device to choose.
-pub(super) fn first_largest(rows: &Tensor) -> Result<Tensor, TchError> {
+fn first_largest(rows: &Tensor) -> Result<Tensor, TchError> {
     let length = rows.size2()?.1;
     let below = rows.f_lt_tensor(&rows.f_amax([1i64], true)?)?;
     let places = Tensor::f_arange(length, (Kind::Int64, rows.device()))?.f_expand_as(rows)?;
@@ -18,12 +19,12 @@ pub(super) fn first_largest(rows: &Tensor) -> Result<Tensor, TchError> {
 }
 
 /// One element of each row; `place` is a column.
-pub(super) fn pick(rows: &Tensor, place: &Tensor) -> Result<Tensor, TchError> {
+fn pick(rows: &Tensor, place: &Tensor) -> Result<Tensor, TchError> {
     rows.f_gather(1, &place.f_clamp(0, rows.size2()?.1 - 1)?, false)
 }
 
 /// Sums of rows of parts; `least` has one element for each row.
-pub(super) fn tail_sum(a: &Tensor, w: Option<&Tensor>, least: &Tensor) -> Result<Tensor, TchError> {
+fn tail_sum(a: &Tensor, w: Option<&Tensor>, least: &Tensor) -> Result<Tensor, TchError> {
     let below = a.f_lt_tensor(least)?;
     let units = match w {
         Some(w) => w.f_masked_fill(&below, 0)?,
@@ -38,7 +39,7 @@ fn control(controls: &Tensor, index: i64) -> Result<Tensor, TchError> {
 }
 
 /// Thresholds, counts, masses, totals, controls.
-pub(super) fn threshold(operands: [&Tensor; 5], step: i64, limit: i64) -> Result<Tensor, TchError> {
+fn threshold(operands: [&Tensor; 5], step: i64, limit: i64) -> Result<Tensor, TchError> {
     let [t, counts, masses, totals, controls] = operands;
     let t = t.f_reshape([-1])?;
     let sum = |of: &Tensor| of.f_reshape([t.numel() as i64, -1])?.f_sum_dim_intlist(&[1i64][..], false, Kind::Int64);
@@ -65,7 +66,7 @@ fn gumbel(words: &Tensor, table: &Tensor) -> Result<Tensor, TchError> {
 }
 
 /// Rows, the least that is perturbed of each, controls and the table; aligned by `places`.
-pub(super) fn perturb(
+fn perturb(
     (a, least, controls, table): (&Tensor, &Tensor, &Tensor, &Tensor),
     places: i64,
     (shift, limit): (i32, i64),
@@ -81,7 +82,7 @@ pub(super) fn perturb(
 }
 
 /// Places and largest elements of the parts of rows, and controls.
-pub(super) fn choose(
+fn choose(
     (place, best, controls): (&Tensor, &Tensor, &Tensor),
     length: i64,
     (parts, limit): (i64, i64),
@@ -90,4 +91,48 @@ pub(super) fn choose(
     let within = pick(&place.f_reshape([-1, parts])?, &part)?;
     let choice = part.f_mul_scalar(length)?.f_add(&within)?.f_clamp(-limit, limit)?.f_reshape([-1])?;
     choice.f_masked_fill(&control(controls, 0)?.f_eq(0)?, 0)
+}
+
+impl OnTorch for RowArgMax {
+    fn on_torch(&self, on: &Torch<'_>) -> Result<Tensor, TchError> {
+        first_largest(&on.narrow(0)?.f_reshape([-1, self.depth as i64])?)
+    }
+}
+
+impl OnTorch for RowPick {
+    fn on_torch(&self, on: &Torch<'_>) -> Result<Tensor, TchError> {
+        pick(&on.narrow(0)?.f_reshape([-1, self.depth as i64])?, &on.column(1)?)
+    }
+}
+
+impl OnTorch for TailSum {
+    fn on_torch(&self, on: &Torch<'_>) -> Result<Tensor, TchError> {
+        let parts = [-1, self.parts as i64, self.depth as i64];
+        let part = |i: usize| on.operand(i)?.f_reshape(parts);
+        let least = on.operand(2)?.f_add_scalar(self.bound)?.f_reshape([-1, 1, 1])?;
+        let w = if self.weighted { Some(part(1)?) } else { None };
+        on.rescale(&tail_sum(&part(0)?, w.as_ref(), &least)?, self.shift)
+    }
+}
+
+impl OnTorch for Threshold {
+    fn on_torch(&self, on: &Torch<'_>) -> Result<Tensor, TchError> {
+        let operands = [&on.operand(0)?, &on.operand(1)?, &on.operand(2)?, &on.operand(3)?, &on.operand(4)?];
+        threshold(operands, self.step, on.limit)
+    }
+}
+
+impl OnTorch for Perturb {
+    fn on_torch(&self, on: &Torch<'_>) -> Result<Tensor, TchError> {
+        let least = on.column(1)?.f_add_scalar(self.bound)?;
+        let operands = (&on.matrix(0)?, &least, &on.operand(2)?, &on.operand(3)?);
+        perturb(operands, i64::from(self.places), (self.shift as i32, on.limit))
+    }
+}
+
+impl OnTorch for Choose {
+    fn on_torch(&self, on: &Torch<'_>) -> Result<Tensor, TchError> {
+        let operands = (&on.operand(0)?, &on.operand(1)?, &on.operand(2)?);
+        choose(operands, self.length, (self.parts as i64, on.limit))
+    }
 }

@@ -5,8 +5,8 @@ use std::arch::x86_64::{
     _mm512_set1_epi32, _mm512_sra_epi32,
 };
 
+use super::super::super::block::Precision;
 use super::super::super::block::{Accumulator, Element, fits_i32, rescale};
-use super::super::super::elementwise::Precision;
 use super::super::lanes::{LANES, Lanes, store};
 use super::round::{round, rounds};
 use super::{Finish, spill, write, write_lanes};

@@ -9,7 +9,7 @@ use std::arch::x86_64::{
     _mm512_sub_epi64, _mm512_test_epi32_mask,
 };
 
-use super::super::super::elementwise::Precision;
+use super::super::super::block::Precision;
 use crate::simd::ODD;
 
 /// Sixteen sums as 64-bit integers.

@@ -8,8 +8,8 @@ use std::arch::x86_64::{
 };
 use std::borrow::Cow;
 
+use super::super::super::block::Precision;
 use super::super::super::block::{Accumulator, Element, rescale};
-use super::super::super::elementwise::Precision;
 use super::super::lanes::{LANES, store};
 use super::round::{round, round_high, round_low, rounds, rounds_high, widen};
 use super::scales::{largest, narrow, panel};

@@ -3,8 +3,8 @@
 use std::arch::x86_64::{__m512i, _mm512_mul_epi32, _mm512_mullo_epi64, _mm512_setzero_si512, _mm512_srli_epi64};
 use std::borrow::Cow;
 
+use super::super::super::block::Precision;
 use super::super::super::block::{Accumulator, Element, rescale};
-use super::super::super::elementwise::Precision;
 use super::super::super::shift::of_row;
 use super::super::lanes::LANES;
 use super::round::{join, join_scaled, round, round_products, rounds, widen};
