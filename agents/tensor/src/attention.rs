@@ -12,7 +12,7 @@ use crate::checked::decode;
 use crate::host::block::Element;
 use crate::host::block::Precision;
 use crate::host::exp::{ExpNeg, Powers};
-use crate::host::softmax::{Scratch, Softmax};
+use crate::host::row_softmax::{Scratch, Softmax};
 use crate::host::vnni::Operand;
 use crate::host::vnni::finish::Rescaled;
 use crate::host::vnni::matrix::{Batch, View};

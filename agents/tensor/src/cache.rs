@@ -12,7 +12,7 @@ use tensorlink_program::EngineError;
 use tensorlink_types::{TensorType, TypeError};
 
 use crate::TorchEngine;
-use crate::host::layout::transposed;
+use crate::host::linear::transposed;
 use crate::tensor::shared::Shared;
 use crate::tensor::{TorchTensor, device as failed};
 

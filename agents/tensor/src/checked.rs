@@ -1,5 +1,5 @@
-//! An operator, checked again: an engine is handed programs that the checker accepted, and no accumulator of its own may
-//! leave `i64`.
+//! An operator, checked again: an engine is handed programs that the checker accepted, and no accumulator of its own
+//! may leave `i64`.
 
 use tensorlink_num::CheckedOperator;
 use tensorlink_program::EngineError;

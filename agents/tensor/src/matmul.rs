@@ -5,8 +5,8 @@ use tensorlink_types::TensorType;
 
 use crate::host::block::Precision;
 use crate::host::elementwise::scale;
-use crate::host::scales::scale_rows;
-use crate::host::shift::of_row;
+use crate::host::linear::scale_rows;
+use crate::host::shifts::of_row;
 use crate::kernels::{ElementKernel, Int8Kernel, Int16Kernel, Kernels, Own};
 use crate::simd::Simd;
 use crate::tensor::{TorchTensor, device as failed};
@@ -157,8 +157,8 @@ impl ProductDispatch {
             return self.heads_by_own(own, which, (a, b), (heads, to), output);
         }
         let sums = match which {
-            Heads::Scores => torch::heads::scores(a.data()?, b.data()?, heads as i64),
-            Heads::Mix => torch::heads::mix(a.data()?, b.data()?, output.row() as i64 / heads as i64),
+            Heads::Scores => torch::attention::scores(a.data()?, b.data()?, heads as i64),
+            Heads::Mix => torch::attention::mix(a.data()?, b.data()?, output.row() as i64 / heads as i64),
         };
         let sums = sums.map_err(failed)?;
         if self.kernels.elements == ElementKernel::Torch {

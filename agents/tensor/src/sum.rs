@@ -11,7 +11,7 @@ use tensorlink_types::{Operator, TensorType};
 
 use crate::checked::decode;
 use crate::host::block::Precision;
-use crate::host::scatter::{add_gather_grad, gather_grad};
+use crate::host::gradients::{add_gather_grad, gather_grad};
 use crate::host::vnni::finish::{Added, Scaled};
 use crate::host::vnni::matrix::{Batch, View};
 use crate::matmul::{Product, ProductDispatch, Scales, malformed};

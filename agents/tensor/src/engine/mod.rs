@@ -228,7 +228,7 @@ impl Engine for TorchEngine {
             (CheckedOperator::Gather(Gather { shift, .. }), &[table, scale, ids]) if by_torch => {
                 let to = Precision { shift: shift as i32, limit: operator.output.limit() };
                 let operands = (table.data()?, scale.data()?, ids.data()?);
-                torch::wrap(&operator.output, torch::gather(operands, operator.output.rows() as i64, to))
+                torch::wrap(&operator.output, torch::embeddings::gather(operands, operator.output.rows() as i64, to))
             }
             (CheckedOperator::Sample(sample), &[data]) => self.sample(operator, data, &sample, context),
             (checked, _) if by_torch => self.execute_by_libtorch(&checked, operator, operands, context),

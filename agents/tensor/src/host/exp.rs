@@ -1,15 +1,11 @@
 //! ExpNeg: powers of two under the maximum of a row, by a table.
 
-use tensorlink_num::operators;
-use tensorlink_program::EngineError;
-
 use super::block::{BLOCK, Element, rescale};
-use super::rows::Rows;
-use super::table::{Cells, EXP_MAX, LIMIT_63};
+use super::reductions::Rows;
+use super::tables::{Cells, EXP_MAX, LIMIT_63};
 use super::values::Values;
-use super::{Host, OnHost};
 use crate::simd::{Simd, multiversion};
-use crate::slice::{Slice, SliceMut, each_width};
+use crate::slice::{Slice, each_width};
 
 /// Attributes of rule N-20, and what bounds its operands.
 #[derive(Clone, Copy)]
@@ -155,18 +151,4 @@ pub(crate) fn exp_neg(
             hidden.fill(0);
         }
     });
-}
-
-impl OnHost for operators::ExpNeg {
-    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
-        let distance = i64::try_from(on.reach(0)? + on.reach(1)?).unwrap_or(i64::MAX);
-        let input_shift = self.input_shift as i32;
-        let attributes = ExpNeg { multiplier: self.multiplier, input_shift, distance, limit: on.limit() };
-        let SliceMut::I32(out) = out else {
-            return Err(EngineError::Malformed("ExpNeg gives 26 bits".to_owned()));
-        };
-        let operands = (on.operand(0)?, on.operand(1)?, on.operand(2)?);
-        exp_neg(on.simd, operands, attributes, on.rows(self.depth as usize, self.visible.is_causal())?, out);
-        Ok(())
-    }
 }

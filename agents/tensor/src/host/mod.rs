@@ -2,66 +2,57 @@
 //!
 //! | module | what lives there |
 //! |---|---|
+//! | `attention` to `tails` | the families of operators, as `tensorlink_num::operators` has them |
 //! | [`block`] | the pass itself: widen, compute, rescale, narrow |
-//! | [`elementwise`] | Combine, Scale, Mul, Relu, ReluGrad |
 //! | [`fused`], [`wide`] | Combine, Mul and Lookup of words; of more bits, and ShiftRows |
-//! | [`table`], [`exp`], [`values`] | Lookup; ExpNeg; functions computed once for each argument |
-//! | [`rows`] | RowMax, RowAbsMax, RowSum, OneHotSub |
-//! | [`runs`] | RowCombine, RowMul |
-//! | [`run`] | those and Ratio, one after another, a block at a time |
-//! | [`divide`], [`shift`] | Normalize; RowShift, and ShiftRows of what is not wide |
-//! | [`ratio`], [`quotient`] | Ratio, Shrink; exact quotients and roots of 64 bits |
-//! | [`random`], [`philox`] | Dropout, Dither; draws |
-//! | [`scatter`], [`groups`] | GatherGrad; GroupSum |
-//! | `softmax` | RowMax, ExpNeg, RowSum and Normalize of a row at a time, within attention |
-//! | [`norm`], [`rope`] | Norm and InverseNorm; Rope |
-//! | [`choose`] | RowArgMax, RowPick, Choose |
-//! | [`tail`], [`perturb`] | TailSum and Threshold; Perturb |
-//! | [`scales`] | Gather, and ScaledMatMul's scales for products of libtorch |
+//! | [`run`] | elementwise operators, RowCombine, RowMul and Ratio one after another, a block at a time |
+//! | [`exp`], [`values`] | powers of two by a table; functions computed once for each argument |
+//! | `row_softmax` | RowMax, ExpNeg, RowSum and Normalize of a row at a time, within attention |
+//! | [`quotient`], [`philox`] | exact quotients and roots of 64 bits; draws |
 //! | [`stream`] | memory beyond the caches |
-//! | [`layout`] | Transpose, Slice, AtStep |
 //! | `vnni`, `amx` | MatMul, ScaledMatMul, HeadScores and HeadMix by AVX-512 VNNI, and by AMX |
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod amx;
+mod attention;
 pub(crate) mod block;
-pub(crate) mod choose;
-pub(crate) mod divide;
+pub(crate) mod chances;
+pub(crate) mod choices;
 pub(crate) mod elementwise;
+pub(crate) mod embeddings;
 pub(crate) mod exp;
 pub(crate) mod fused;
-pub(crate) mod groups;
-pub(crate) mod layout;
-pub(crate) mod norm;
-pub(crate) mod perturb;
+pub(crate) mod gradients;
+pub(crate) mod gumbel;
+pub(crate) mod linear;
+pub(crate) mod norms;
 pub(crate) mod philox;
+pub(crate) mod positions;
 pub(crate) mod quotient;
-pub(crate) mod random;
-pub(crate) mod ratio;
-pub(crate) mod rope;
-pub(crate) mod rows;
+pub(crate) mod reductions;
+pub(crate) mod roots;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod row_softmax;
 pub(crate) mod run;
 pub(crate) mod runs;
-pub(crate) mod scales;
-pub(crate) mod scatter;
-pub(crate) mod shift;
-#[cfg(target_arch = "x86_64")]
+mod sampling;
+pub(crate) mod selections;
+pub(crate) mod shifts;
 pub(crate) mod softmax;
 pub(crate) mod stream;
-pub(crate) mod table;
-pub(crate) mod tail;
+pub(crate) mod tables;
+pub(crate) mod tails;
 pub(crate) mod values;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod vnni;
 pub(crate) mod wide;
 
 use tensorlink_num::CheckedOperator;
-use tensorlink_num::operators::{HeadMix, HeadScores, MatMul, Sample, ScaledMatMul, ShiftedMatMul};
 use tensorlink_program::{EngineError, StepContext};
 use tensorlink_types::{Operator, TensorType};
 
 use self::block::{Precision, fits_i32};
-use self::rows::Rows;
+use self::reductions::Rows;
 use crate::simd::Simd;
 use crate::slice::{Slice, SliceMut};
 use crate::tensor::TorchTensor;
@@ -136,14 +127,6 @@ trait OnHost {
         Err(EngineError::Malformed(format!("{} is not computed here", on.operator)))
     }
 }
-
-// Products, by kernels of their own; and rows that libtorch selects.
-impl OnHost for HeadMix {}
-impl OnHost for HeadScores {}
-impl OnHost for MatMul {}
-impl OnHost for Sample {}
-impl OnHost for ScaledMatMul {}
-impl OnHost for ShiftedMatMul {}
 
 /// Computes every operator but products and Sample; the operands are of the operator's types.
 ///

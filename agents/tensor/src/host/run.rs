@@ -2,7 +2,7 @@
 
 use super::block::{Precision, rescale};
 use super::quotient::ESTIMATED;
-use super::ratio::rounded_ratio;
+use super::roots::rounded_ratio;
 use super::stream::fence;
 use crate::simd::{Simd, multiversion};
 use crate::slice::{Slice, SliceMut};

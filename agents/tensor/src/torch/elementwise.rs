@@ -1,7 +1,7 @@
-//! Elements combined with others (rules N-13 to N-17, N-38 and N-39), in `int64`.
+//! Elements combined with others (rules N-13 to N-17), in `int64`.
 
 use tch::{TchError, Tensor};
-use tensorlink_num::operators::{Combine, Mul, Relu, ReluGrad, RowCombine, RowMul, Scale};
+use tensorlink_num::operators::{Combine, Mul, Relu, ReluGrad, Scale};
 
 use super::{OnTorch, Torch};
 
@@ -34,25 +34,5 @@ impl OnTorch for Relu {
 impl OnTorch for ReluGrad {
     fn on_torch(&self, on: &Torch<'_>) -> Result<Tensor, TchError> {
         on.narrow(0)?.f_masked_fill(&on.narrow(1)?.f_le(0)?, 0)
-    }
-}
-
-/// A matrix with a row for each element of `b`, and `b` as a column.
-fn runs(a: &Tensor, b: &Tensor) -> Result<(Tensor, Tensor), TchError> {
-    let column = b.f_reshape([-1, 1])?;
-    Ok((a.f_reshape([column.numel() as i64, -1])?, column))
-}
-
-impl OnTorch for RowCombine {
-    fn on_torch(&self, on: &Torch<'_>) -> Result<Tensor, TchError> {
-        let (a, b) = runs(&on.operand(0)?, &on.operand(1)?)?;
-        on.rescale(&a.f_mul_scalar(self.ca)?.f_add(&b.f_mul_scalar(self.cb)?)?, self.shift)
-    }
-}
-
-impl OnTorch for RowMul {
-    fn on_torch(&self, on: &Torch<'_>) -> Result<Tensor, TchError> {
-        let (a, b) = runs(&on.operand(0)?, &on.operand(1)?)?;
-        on.rescale(&a.f_mul(&b)?, self.shift)
     }
 }

@@ -5,34 +5,40 @@
 //!
 //! | module | what lives there |
 //! |---|---|
-//! | [`matmul`], [`heads`], [`lengths`] | products of matrices, and of heads; the lengths that they take |
-//! | `elementwise`, `rows`, `shifts`, `moves` | what is computed element by element, of rows, by places, or moved |
-//! | `tables`, `norm`, `rope` | Lookup and ExpNeg; Norm and InverseNorm; Rope |
-//! | `sampling`, `random` | tokens chosen; what is drawn |
-//! | `training` | gradients of embeddings and heads, and the optimiser |
+//! | `attention` to `tails` | the families of operators, as `tensorlink_num::operators` has them |
+//! | [`matmul`], [`lengths`] | products of matrices; the lengths that they take |
+//! | `controls`, `philox` | controls of rows; draws |
 
 use tch::{Kind, TchError, Tensor};
 use tensorlink_num::CheckedOperator;
-use tensorlink_num::operators::{Gather, HeadMix, HeadScores, MatMul, Sample, ScaledMatMul, ShiftedMatMul};
 use tensorlink_program::{EngineError, StepContext};
 use tensorlink_types::TensorType;
 
-use crate::host::block::Precision;
 use crate::tensor::{TorchTensor, device as failed, dims, kind};
 
+pub(crate) mod attention;
+mod chances;
+mod choices;
+mod controls;
 mod elementwise;
-pub(crate) mod heads;
+pub(crate) mod embeddings;
+mod gradients;
+mod gumbel;
 pub(crate) mod lengths;
+mod linear;
 pub(crate) mod matmul;
-mod moves;
-mod norm;
-mod random;
-mod rope;
-mod rows;
+mod norms;
+mod philox;
+mod positions;
+mod reductions;
+mod roots;
+mod runs;
 mod sampling;
+mod selections;
 mod shifts;
+mod softmax;
 mod tables;
-mod training;
+mod tails;
 
 pub(crate) use self::shifts::row_shifts;
 
@@ -133,19 +139,6 @@ fn hidden(a: &Tensor, tokens: i64) -> Result<Tensor, TchError> {
     Tensor::f_arange(row, options)?.f_gt_tensor(&token)
 }
 
-/// Rule N-30: table, scale and ids in whatever widths they have; only what is drawn is widened.
-pub(crate) fn gather(
-    (table, scale, ids): (&Tensor, &Tensor, &Tensor),
-    tokens: i64,
-    to: Precision,
-) -> Result<Tensor, TchError> {
-    let last = table.size2()?.0 - 1;
-    let ids = ids.f_reshape([-1])?.f_narrow(0, 0, tokens)?.f_to_kind(Kind::Int64)?.f_clamp(0, last)?;
-    let rows = table.f_index_select(0, &ids)?.f_to_kind(Kind::Int64)?;
-    let scales = scale.f_reshape([-1])?.f_index_select(0, &ids)?.f_to_kind(Kind::Int64)?;
-    rescale(&rows.f_mul(&scales.f_reshape([-1, 1])?)?, to.shift, to.limit)
-}
-
 /// An operator's operands, and what it needs to know besides.
 pub(crate) struct Torch<'a> {
     /// In the operator's order.
@@ -199,15 +192,6 @@ trait OnTorch {
         Err(TchError::Torch("this operator is computed elsewhere".to_owned()))
     }
 }
-
-// Products, and rows that are selected, by functions of their own.
-impl OnTorch for Gather {}
-impl OnTorch for HeadMix {}
-impl OnTorch for HeadScores {}
-impl OnTorch for MatMul {}
-impl OnTorch for Sample {}
-impl OnTorch for ScaledMatMul {}
-impl OnTorch for ShiftedMatMul {}
 
 /// Computes every operator but products, Gather and Sample, as [`OnTorch`] says.
 pub(crate) fn execute(checked: &CheckedOperator, on: &Torch<'_>) -> Result<Tensor, TchError> {

@@ -2,7 +2,7 @@
 
 use tch::{Kind, TchError, Tensor};
 use tensorlink_num::bounds::MAX_ROW_SHIFT;
-use tensorlink_num::operators::{RowShift, ShiftRows};
+use tensorlink_num::operators::{RowShift, ShiftRows, ShiftedMatMul};
 
 use super::{OnTorch, Torch, rescale_each};
 
@@ -30,3 +30,6 @@ impl OnTorch for ShiftRows {
         rescale_each(&a, &places, on.limit)
     }
 }
+
+// A product, by a function of its own.
+impl OnTorch for ShiftedMatMul {}

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use super::super::super::block::Precision;
 use super::super::super::block::{Accumulator, Element, rescale};
-use super::super::super::shift::of_row;
+use super::super::super::shifts::of_row;
 use super::super::lanes::LANES;
 use super::round::{join, join_scaled, round, round_products, rounds, widen};
 use super::scales::{narrow, panel};

@@ -1,9 +1,9 @@
-//! Operators that move elements.
+//! Matrices transposed, and what products of libtorch are finished with (rules N-12, N-25 and N-51).
 
-use tensorlink_num::operators::{self, AtStep, Transpose};
+use tensorlink_num::operators::{MatMul, ScaledMatMul, Transpose};
 use tensorlink_program::EngineError;
 
-use super::block::Element;
+use super::block::{Element, Precision, for_blocks, for_rows, rescale};
 use super::{Host, OnHost};
 use crate::simd::{Simd, multiversion};
 use crate::slice::{Slice, SliceMut, same_width};
@@ -65,20 +65,6 @@ multiversion! {
     }
 }
 
-/// Rule N-47 of rows of `row` elements, of which `width` are taken.
-pub(crate) fn slice<T: Element>(a: &[T], (row, width): (usize, usize), offset: usize, out: &mut [T]) {
-    for (out, a) in out.chunks_exact_mut(width).zip(a.chunks_exact(row)) {
-        out.copy_from_slice(&a[offset..offset + width]);
-    }
-}
-
-/// Rule N-44: the row for a step of a table of rows as long as the output.
-pub(crate) fn at_step<T: Element>(table: &[T], step: u32, out: &mut [T]) {
-    let last = (table.len() / out.len()).saturating_sub(1);
-    let first = last.min(step as usize) * out.len();
-    out.copy_from_slice(&table[first..first + out.len()]);
-}
-
 /// Rule N-12 of `m × n` matrices, one after another.
 ///
 /// # Errors
@@ -97,6 +83,31 @@ pub(crate) fn transposed(
     Ok(())
 }
 
+multiversion! {
+    fn scale_part(sums: &mut [i64], r: i64, c: &[i64], to: Precision) {
+        for (sum, c) in sums.iter_mut().zip(c) {
+            *sum *= r * *c;
+        }
+        rescale(sums, to.shift, to.limit);
+    }
+}
+
+/// `rescale(r·c[n]·sums[m,n])`, each row with an r and a rounding of its own.
+pub(crate) fn scale_rows(
+    simd: Simd,
+    sums: Slice<'_>,
+    (rows, c): (&[(i64, Precision)], &[i64]),
+    out: &mut SliceMut<'_>,
+) {
+    for_blocks::<i64>(simd, out, |start, block| {
+        sums.load(simd, start, block);
+        for_rows(start, c.len(), block, |m, first, part| {
+            let (r, to) = rows[m];
+            scale_part(simd, part, r, &c[first..], to);
+        });
+    });
+}
+
 impl OnHost for Transpose {
     fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
         transposed(on.simd, on.operand(0)?, (self.rows as usize, self.columns as usize), out)?;
@@ -104,17 +115,6 @@ impl OnHost for Transpose {
     }
 }
 
-impl OnHost for operators::Slice {
-    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
-        let lengths = (self.row as usize, self.width as usize);
-        same_width!(on.operand(0)?, out, (a, out) => slice(a, lengths, self.offset as usize, out));
-        Ok(())
-    }
-}
-
-impl OnHost for AtStep {
-    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
-        same_width!(on.operand(0)?, out, (a, out) => at_step(a, on.context.step, out));
-        Ok(())
-    }
-}
+// Products, by kernels of their own.
+impl OnHost for MatMul {}
+impl OnHost for ScaledMatMul {}

@@ -1,13 +1,14 @@
-//! Piecewise-linear functions given by tables.
+//! Lookup: piecewise-linear functions given by tables; and ExpNeg, whose kernels are in `exp`.
 //!
 //! A block is computed in passes that vectorise (cell and rest, blend, rescale) around the one that does not
 //! (fetching table entries). Where a tensor has more elements than its type has values, the function is computed once
 //! for each value.
 
-use tensorlink_num::operators::Lookup;
+use tensorlink_num::operators::{self, Lookup};
 use tensorlink_program::EngineError;
 
 use super::block::{Accumulator, BLOCK, Element, fits_i32, for_blocks, rescale, rescale_block};
+use super::exp::{ExpNeg, exp_neg};
 use super::fused;
 use super::values::Values;
 use super::wide;
@@ -194,6 +195,20 @@ impl OnHost for Lookup {
     fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
         let (x, table) = ((on.operand(0)?, on.ty(0)?.limit()), (on.operand(1)?, on.ty(1)?.limit()));
         lookup(on.simd, x, table, self, on.limit(), out);
+        Ok(())
+    }
+}
+
+impl OnHost for operators::ExpNeg {
+    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
+        let distance = i64::try_from(on.reach(0)? + on.reach(1)?).unwrap_or(i64::MAX);
+        let input_shift = self.input_shift as i32;
+        let attributes = ExpNeg { multiplier: self.multiplier, input_shift, distance, limit: on.limit() };
+        let SliceMut::I32(out) = out else {
+            return Err(EngineError::Malformed("ExpNeg gives 26 bits".to_owned()));
+        };
+        let operands = (on.operand(0)?, on.operand(1)?, on.operand(2)?);
+        exp_neg(on.simd, operands, attributes, on.rows(self.depth as usize, self.visible.is_causal())?, out);
         Ok(())
     }
 }

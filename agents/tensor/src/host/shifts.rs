@@ -1,11 +1,11 @@
 //! RowShift and ShiftRows: rows of wide activations, brought to the bits that a product takes (rules N-49 and N-50).
 
 use tensorlink_num::bounds::MAX_ROW_SHIFT;
-use tensorlink_num::operators::{RowShift, ShiftRows};
+use tensorlink_num::operators::{RowShift, ShiftRows, ShiftedMatMul};
 use tensorlink_program::EngineError;
 
 use super::block::{Accumulator, BLOCK, Element, rescale_block};
-use super::rows::magnitude;
+use super::reductions::magnitude;
 use super::wide::shift_row;
 use super::{Host, OnHost, fits_i32};
 use crate::simd::{Simd, multiversion};
@@ -79,3 +79,6 @@ impl OnHost for ShiftRows {
         Ok(())
     }
 }
+
+// A product, by a kernel of its own.
+impl OnHost for ShiftedMatMul {}

@@ -1,38 +1,13 @@
-//! Rows scaled one by one: what libtorch's products are finished with (rules N-25 and N-51), and Gather (rule N-30).
+//! Gather: rows of a table, by their numbers, each with its scale (rule N-30).
 
 use tensorlink_num::operators::Gather;
 use tensorlink_program::EngineError;
 
-use super::block::{Accumulator, BLOCK, Precision, fits_i32, for_blocks, for_rows, rescale};
+use super::block::{Accumulator, BLOCK, Precision, fits_i32};
 use super::elementwise::scale_block;
 use super::{Host, OnHost};
-use crate::simd::{Simd, multiversion};
+use crate::simd::Simd;
 use crate::slice::{Slice, SliceMut};
-
-multiversion! {
-    fn scale_part(sums: &mut [i64], r: i64, c: &[i64], to: Precision) {
-        for (sum, c) in sums.iter_mut().zip(c) {
-            *sum *= r * *c;
-        }
-        rescale(sums, to.shift, to.limit);
-    }
-}
-
-/// `rescale(r·c[n]·sums[m,n])`, each row with an r and a rounding of its own.
-pub(crate) fn scale_rows(
-    simd: Simd,
-    sums: Slice<'_>,
-    (rows, c): (&[(i64, Precision)], &[i64]),
-    out: &mut SliceMut<'_>,
-) {
-    for_blocks::<i64>(simd, out, |start, block| {
-        sums.load(simd, start, block);
-        for_rows(start, c.len(), block, |m, first, part| {
-            let (r, to) = rows[m];
-            scale_part(simd, part, r, &c[first..], to);
-        });
-    });
-}
 
 /// Rule N-30, accumulating in `A`; a scale for each row of the table, at least.
 pub(crate) fn gather<A: Accumulator>(

@@ -1,6 +1,9 @@
 //! Products of attention in `f64`: 4096 products of 2^30 stay below 2^53.
 
 use tch::{Kind, TchError, Tensor};
+use tensorlink_num::operators::{HeadMix, HeadScores};
+
+use super::OnTorch;
 
 /// `kv_heads × (heads that share one · rows) × depth` by `kv_heads × columns × depth`, in int64.
 fn product(a: &Tensor, b: &Tensor) -> Result<Tensor, TchError> {
@@ -24,3 +27,7 @@ pub(crate) fn mix(p: &Tensor, v: &Tensor, depth: i64) -> Result<Tensor, TchError
     let sums = product(&p.f_reshape([kv_heads, heads / kv_heads * t, s])?, &v.f_reshape([kv_heads, depth, s])?)?;
     sums.f_reshape([heads, t, depth])?.f_transpose(0, 1)?.f_reshape([t, heads * depth])?.f_contiguous()
 }
+
+// By the functions above.
+impl OnTorch for HeadMix {}
+impl OnTorch for HeadScores {}

@@ -10,7 +10,7 @@ use tensorlink_program::EngineError;
 
 use super::block::{BLOCK, Element, Precision, rescale};
 use super::philox::draw;
-use super::tail::least_of;
+use super::tails::least_of;
 use super::{Host, OnHost};
 use crate::simd::{Simd, multiversion};
 use crate::slice::{Slice, SliceMut, each_width};

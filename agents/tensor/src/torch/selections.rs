@@ -1,15 +1,9 @@
-//! Elements that are only moved (rules N-12, N-44 and N-47).
+//! Parts of rows, and the row for a step (rules N-44 and N-47).
 
 use tch::{TchError, Tensor};
-use tensorlink_num::operators::{AtStep, Slice, Transpose};
+use tensorlink_num::operators::{AtStep, Slice};
 
 use super::{OnTorch, Torch};
-
-impl OnTorch for Transpose {
-    fn on_torch(&self, on: &Torch<'_>) -> Result<Tensor, TchError> {
-        on.narrow(0)?.f_transpose(-2, -1)?.f_contiguous()
-    }
-}
 
 impl OnTorch for AtStep {
     fn on_torch(&self, on: &Torch<'_>) -> Result<Tensor, TchError> {

@@ -1,9 +1,9 @@
-//! Operators that reduce rows, or use one value for each row.
+//! Rows reduced to an element each (rules N-19, N-21 and N-31).
 
-use tensorlink_num::operators::{OneHotSub, RowAbsMax, RowMax, RowSum};
+use tensorlink_num::operators::{RowAbsMax, RowMax, RowSum};
 use tensorlink_program::EngineError;
 
-use super::block::{Element, Precision, for_blocks, for_rows, rescale_block};
+use super::block::{Element, Precision, for_blocks, rescale_block};
 use super::{Host, OnHost};
 use crate::simd::{Simd, multiversion};
 use crate::slice::{Slice, SliceMut, each_width, same_width};
@@ -70,28 +70,6 @@ pub(crate) fn row_sum(simd: Simd, a: Slice<'_>, row: usize, to: Precision, out: 
     });
 }
 
-/// Rule N-23.
-pub(crate) fn one_hot_sub(
-    simd: Simd,
-    p: Slice<'_>,
-    (label, row): (Slice<'_>, usize),
-    one: i64,
-    to: Precision,
-    out: &mut SliceMut<'_>,
-) {
-    for_blocks::<i64>(simd, out, |start, block| {
-        p.load(simd, start, block);
-        for_rows(start, row, block, |m, first, part| {
-            // A label below 0 or beyond the row names no column of it.
-            let column = usize::try_from(label.get(m)).ok().and_then(|label| label.checked_sub(first));
-            if let Some(p) = column.and_then(|column| part.get_mut(column)) {
-                *p -= one;
-            }
-        });
-        rescale_block(simd, block, to.shift, to.limit);
-    });
-}
-
 impl OnHost for RowMax {
     fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
         let rows = on.rows(self.depth as usize, self.visible.is_causal())?;
@@ -110,14 +88,6 @@ impl OnHost for RowAbsMax {
 impl OnHost for RowSum {
     fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
         row_sum(on.simd, on.operand(0)?, self.depth as usize, on.to(self.shift), out);
-        Ok(())
-    }
-}
-
-impl OnHost for OneHotSub {
-    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
-        let label = (on.operand(1)?, self.depth as usize);
-        one_hot_sub(on.simd, on.operand(0)?, label, self.one, on.to(self.shift), out);
         Ok(())
     }
 }

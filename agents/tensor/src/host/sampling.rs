@@ -1,0 +1,7 @@
+//! Sample: rows that libtorch selects.
+
+use tensorlink_num::operators::Sample;
+
+use super::OnHost;
+
+impl OnHost for Sample {}
