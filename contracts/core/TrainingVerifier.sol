@@ -14,7 +14,7 @@ import {Shifts} from "../libraries/operators/Shifts.sol";
 import {Operator, StepContext, TensorType, Window} from "../types/Types.sol";
 
 /// @title TrainingVerifier: the operators of training and of wide rows, for `StepVerifier`
-/// @notice Rules N-38 to N-51 of `agents/num/SPEC.md`, one function each in `libraries/operators`.
+/// @notice Rules N-38 and the following of `agents/num/SPEC.md`, one function each in `libraries/operators`.
 contract TrainingVerifier is IStepVerifier {
     using TensorTypes for TensorType;
 

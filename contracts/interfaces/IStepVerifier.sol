@@ -4,8 +4,8 @@ pragma solidity ^0.8.28;
 import {Operator, StepContext, Window} from "../types/Types.sol";
 
 /// @title Recomputation of one output element of one operator
-/// @notice Rules N-11 to N-51 of `agents/num/SPEC.md`. Anyone may call. The contract has no state, so the same
-/// arguments always give the same number.
+/// @notice Rules N-11 and the following of `agents/num/SPEC.md`. Anyone may call. The contract has no state, so the
+/// same arguments always give the same number.
 interface IStepVerifier {
     /// @notice No rule defines this opcode.
     /// @param opcode the operator's opcode
