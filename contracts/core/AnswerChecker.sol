@@ -3,7 +3,7 @@ pragma solidity ^0.8.28;
 
 import {IAnswerChecker} from "../interfaces/IAnswerChecker.sol";
 import {IChallenges} from "../interfaces/IChallenges.sol";
-import {Dissection} from "../libraries/Dissection.sol";
+import {Dissection} from "../libraries/challenges/Dissection.sol";
 import {Position, Way} from "../types/Challenge.sol";
 
 /// @title AnswerChecker: what nodes, entries and leaves hash up to, for `Challenges`

@@ -14,11 +14,10 @@ import {ICheckpoints} from "../interfaces/ICheckpoints.sol";
 import {IDisputes} from "../interfaces/IDisputes.sol";
 import {IJobs} from "../interfaces/IJobs.sol";
 import {IStaking} from "../interfaces/IStaking.sol";
-import {Bounties} from "../libraries/Bounties.sol";
-import {Circle} from "../libraries/Circle.sol";
-import {LaneId, Lanes} from "../libraries/Lanes.sol";
-import {Merkle} from "../libraries/Merkle.sol";
-import {ParameterBounds} from "../libraries/ParameterBounds.sol";
+import {LaneId, Lanes} from "../libraries/claims/Lanes.sol";
+import {Merkle} from "../libraries/proofs/Merkle.sol";
+import {Bounties} from "../libraries/terms/Bounties.sol";
+import {ParameterBounds} from "../libraries/terms/ParameterBounds.sol";
 import {AuditAnswer, AuditedClaim} from "../types/Audit.sol";
 import {Parameters} from "../types/Parameters.sol";
 import {Claim, JobKind, StepStatement} from "../types/Types.sol";
@@ -27,6 +26,7 @@ import {Checkpoints} from "./Checkpoints.sol";
 import {Disputes} from "./Disputes.sol";
 import {Jobs} from "./Jobs.sol";
 import {Staking} from "./Staking.sol";
+import {Circle} from "./audits/Circle.sol";
 
 /// @title Audits
 /// @notice See `IAudits`.

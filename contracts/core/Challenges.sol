@@ -8,18 +8,18 @@ import {IChallenges} from "../interfaces/IChallenges.sol";
 import {ICheckpoints} from "../interfaces/ICheckpoints.sol";
 import {IDisputes} from "../interfaces/IDisputes.sol";
 import {IJobs} from "../interfaces/IJobs.sol";
-import {AnswerCost} from "../libraries/AnswerCost.sol";
-import {Dissection} from "../libraries/Dissection.sol";
-import {Merkle} from "../libraries/Merkle.sol";
-import {ParameterBounds} from "../libraries/ParameterBounds.sol";
-import {TensorTypes} from "../libraries/TensorTypes.sol";
+import {AnswerCost} from "../libraries/challenges/AnswerCost.sol";
+import {Dissection} from "../libraries/challenges/Dissection.sol";
+import {TensorTypes} from "../libraries/encoding/TensorTypes.sol";
+import {Merkle} from "../libraries/proofs/Merkle.sol";
+import {ParameterBounds} from "../libraries/terms/ParameterBounds.sol";
 import {Facts, Pick, Position, Question, Subject} from "../types/Challenge.sol";
 import {Parameters} from "../types/Parameters.sol";
 import {BoundaryLogs, Claim, Operator, TensorType} from "../types/Types.sol";
-import {ChallengeAnswers} from "./ChallengeAnswers.sol";
-import {ChallengeClocks} from "./ChallengeClocks.sol";
-import {ChallengeMoney} from "./ChallengeMoney.sol";
-import {ChallengeRecords} from "./ChallengeRecords.sol";
+import {ChallengeAnswers} from "./challenges/ChallengeAnswers.sol";
+import {ChallengeClocks} from "./challenges/ChallengeClocks.sol";
+import {ChallengeMoney} from "./challenges/ChallengeMoney.sol";
+import {ChallengeRecords} from "./challenges/ChallengeRecords.sol";
 
 /// @title Challenges
 /// @notice See `IChallenges`. Here are the challenger's moves.

@@ -6,7 +6,7 @@ import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 
 import {IChannels} from "../interfaces/IChannels.sol";
 import {IJobs} from "../interfaces/IJobs.sol";
-import {LaneId, Lanes} from "../libraries/Lanes.sol";
+import {LaneId, Lanes} from "../libraries/claims/Lanes.sol";
 import {Voucher} from "../types/Types.sol";
 
 /// @title Channels

@@ -6,9 +6,9 @@ import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 import {ICheckpoints} from "../interfaces/ICheckpoints.sol";
 import {ICustody} from "../interfaces/ICustody.sol";
 import {IJobs} from "../interfaces/IJobs.sol";
-import {LaneId, Lanes} from "../libraries/Lanes.sol";
-import {Places} from "../libraries/Places.sol";
-import {ClaimRecord, Records} from "../libraries/Records.sol";
+import {LaneId, Lanes} from "../libraries/claims/Lanes.sol";
+import {ClaimRecord, Records} from "../libraries/claims/Records.sol";
+import {Places} from "../libraries/proofs/Places.sol";
 import {Holder} from "../types/Custody.sol";
 import {Claim, ClaimLink} from "../types/Types.sol";
 

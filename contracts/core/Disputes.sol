@@ -11,12 +11,12 @@ import {IDisputes} from "../interfaces/IDisputes.sol";
 import {IJobs} from "../interfaces/IJobs.sol";
 import {IStaking} from "../interfaces/IStaking.sol";
 import {IStepVerifier} from "../interfaces/IStepVerifier.sol";
-import {ElementProofs} from "../libraries/ElementProofs.sol";
-import {Merkle} from "../libraries/Merkle.sol";
-import {Openings} from "../libraries/Openings.sol";
-import {Places} from "../libraries/Places.sol";
-import {Reader} from "../libraries/Reader.sol";
-import {TensorTypes} from "../libraries/TensorTypes.sol";
+import {Reader} from "../libraries/encoding/Reader.sol";
+import {TensorTypes} from "../libraries/encoding/TensorTypes.sol";
+import {ElementProofs} from "../libraries/proofs/ElementProofs.sol";
+import {Merkle} from "../libraries/proofs/Merkle.sol";
+import {Openings} from "../libraries/proofs/Openings.sol";
+import {Places} from "../libraries/proofs/Places.sol";
 import {ElementProof, OpenedTensor, Slice} from "../types/ElementProof.sol";
 import {
     Claim,

@@ -13,12 +13,12 @@ import {IChannels} from "../interfaces/IChannels.sol";
 import {ICheckpoints} from "../interfaces/ICheckpoints.sol";
 import {IJobs} from "../interfaces/IJobs.sol";
 import {IStaking} from "../interfaces/IStaking.sol";
-import {Lanes} from "../libraries/Lanes.sol";
-import {ParameterBounds} from "../libraries/ParameterBounds.sol";
-import {TermsBounds} from "../libraries/TermsBounds.sol";
+import {Lanes} from "../libraries/claims/Lanes.sol";
+import {ParameterBounds} from "../libraries/terms/ParameterBounds.sol";
+import {TermsBounds} from "../libraries/terms/TermsBounds.sol";
 import {Parameters} from "../types/Parameters.sol";
 import {JobKind, JobTerms, Offer} from "../types/Types.sol";
-import {JobRecords} from "./JobRecords.sol";
+import {JobRecords} from "./jobs/JobRecords.sol";
 
 /// @title Jobs
 /// @notice See `IJobs`. Here are the moves; what is on record of jobs, and how it is read, is in `JobRecords`.

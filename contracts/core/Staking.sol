@@ -11,10 +11,10 @@ import {Checkpoints as Traces} from "@openzeppelin/contracts/utils/structs/Check
 
 import {IAudits} from "../interfaces/IAudits.sol";
 import {IStaking} from "../interfaces/IStaking.sol";
-import {Bounties} from "../libraries/Bounties.sol";
-import {ParameterBounds} from "../libraries/ParameterBounds.sol";
+import {Bounties} from "../libraries/terms/Bounties.sol";
+import {ParameterBounds} from "../libraries/terms/ParameterBounds.sol";
 import {Parameters} from "../types/Parameters.sol";
-import {FixedParameters} from "./FixedParameters.sol";
+import {FixedParameters} from "./staking/FixedParameters.sol";
 
 /// @title Staking
 /// @notice See `IStaking`.

@@ -2,8 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {IStepVerifier} from "../interfaces/IStepVerifier.sol";
-import {Opcodes} from "../libraries/Opcodes.sol";
-import {TensorTypes} from "../libraries/TensorTypes.sol";
+import {TensorTypes} from "../libraries/encoding/TensorTypes.sol";
 import {Attention} from "../libraries/operators/Attention.sol";
 import {Choices} from "../libraries/operators/Choices.sol";
 import {Elementwise} from "../libraries/operators/Elementwise.sol";
@@ -11,6 +10,7 @@ import {Embeddings} from "../libraries/operators/Embeddings.sol";
 import {Gumbel} from "../libraries/operators/Gumbel.sol";
 import {Linear} from "../libraries/operators/Linear.sol";
 import {Norms} from "../libraries/operators/Norms.sol";
+import {Opcodes} from "../libraries/operators/Opcodes.sol";
 import {Positions} from "../libraries/operators/Positions.sol";
 import {Reductions} from "../libraries/operators/Reductions.sol";
 import {Sampling} from "../libraries/operators/Sampling.sol";

@@ -2,11 +2,11 @@
 pragma solidity ^0.8.28;
 
 import {IStepVerifier} from "../interfaces/IStepVerifier.sol";
-import {Opcodes} from "../libraries/Opcodes.sol";
-import {TensorTypes} from "../libraries/TensorTypes.sol";
+import {TensorTypes} from "../libraries/encoding/TensorTypes.sol";
 import {Chances} from "../libraries/operators/Chances.sol";
 import {Gradients} from "../libraries/operators/Gradients.sol";
 import {Norms} from "../libraries/operators/Norms.sol";
+import {Opcodes} from "../libraries/operators/Opcodes.sol";
 import {Roots} from "../libraries/operators/Roots.sol";
 import {Runs} from "../libraries/operators/Runs.sol";
 import {Selections} from "../libraries/operators/Selections.sol";

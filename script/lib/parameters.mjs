@@ -31,8 +31,8 @@ const lines = (each) => fields().map(each).join("\n");
 const immutables = () => `// SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {IStaking} from "../interfaces/IStaking.sol";
-import {Parameters} from "../types/Parameters.sol";
+import {IStaking} from "../../interfaces/IStaking.sol";
+import {Parameters} from "../../types/Parameters.sol";
 
 /// @title The deployment's parameters, fixed
 /// @dev ${WRITTEN}
@@ -146,7 +146,7 @@ ${lines((field) => `        ${field.name}: ${onChain(field)},`)}
 `;
 
 const mirrors = new Map([
-  ["contracts/core/FixedParameters.sol", immutables()],
+  ["contracts/core/staking/FixedParameters.sol", immutables()],
   ["script/ParametersFile.sol", file()],
   ["agents/node/src/ports/parameters.rs", struct()],
   ["agents/chain/src/parameters.rs", conversions()],

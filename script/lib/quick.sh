@@ -21,9 +21,12 @@ changed_packages() {
 }
 
 # The suites of changed contracts and of changed tests, as forge's --match-path takes them: those whose names begin with
-# a contract's.
+# a contract's. A part of a contract is in a folder with the contract's name.
 changed_suites() {
-    sed -nE 's|^contracts/.*/I?([A-Z][A-Za-z0-9]*)\.sol$|\1|p; s|^tests/contracts/.*/?([A-Z][A-Za-z0-9]*)\.t\.sol$|\1|p' <<<"$1" |
+    sed -nE 'h
+        s@^contracts/(core|interfaces)/([a-z]+)/.*@\u\2@p; g
+        s|^contracts/.*/I?([A-Z][A-Za-z0-9]*)\.sol$|\1|p; g
+        s|^tests/contracts/.*/([A-Z][A-Za-z0-9]*)\.t\.sol$|\1|p' <<<"$1" |
         sort -u | paste -sd, -
 }
 
@@ -47,7 +50,7 @@ quick() {
         suites=$(changed_suites "$changed")
         check "forge fmt" forge fmt --check
         check "forge lint" forge lint --deny warnings
-        [[ -z $suites ]] || check "forge test, of $suites" forge test --match-path "tests/contracts/{core,libraries,operators}/{$suites}*.t.sol"
+        [[ -z $suites ]] || check "forge test, of $suites" forge test --match-path "tests/contracts/{core,libraries,libraries/*,operators}/{$suites}*.t.sol"
     fi
     if grep -q '\.sh$\|^script/' <<<"$changed"; then
         shell_checks

@@ -68,7 +68,7 @@ ${constants.join("\n")}
 
 const mirrors = new Map([
   ["agents/types/src/abi/structs.rs", structs()],
-  ["contracts/libraries/Opcodes.sol", opcodes()],
+  ["contracts/libraries/operators/Opcodes.sol", opcodes()],
 ]);
 const check = process.argv.includes("--check");
 report("types", stale(mirrors, check), check);

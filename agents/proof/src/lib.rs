@@ -1,7 +1,7 @@
 //! Commitments, their openings, and the proofs that convict. Pure: no I/O, clock or randomness.
 //!
-//! `SPEC.md` in this folder is the specification, rules C-*n*; `contracts/libraries/Merkle.sol` and `contracts/core`
-//! are the other side of it.
+//! `SPEC.md` in this folder is the specification, rules C-*n*; `contracts/libraries/proofs/Merkle.sol` and
+//! `contracts/core` are the other side of it.
 //!
 //! | module | what lives there |
 //! |---|---|

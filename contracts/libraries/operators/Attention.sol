@@ -2,10 +2,10 @@
 pragma solidity ^0.8.28;
 
 import {Operator, TensorType, Window} from "../../types/Types.sol";
-import {FixedPoint} from "../FixedPoint.sol";
-import {Operands} from "../Operands.sol";
-import {RowProducts} from "../RowProducts.sol";
-import {TensorTypes} from "../TensorTypes.sol";
+import {FixedPoint} from "../arithmetic/FixedPoint.sol";
+import {TensorTypes} from "../encoding/TensorTypes.sol";
+import {Operands} from "../operands/Operands.sol";
+import {RowProducts} from "../operands/RowProducts.sol";
 
 /// @title The two products of attention, head by head (N-26, N-27)
 /// @dev Several heads may share a head of keys and values: head h of H uses head ⌊h·G/H⌋ of G.

@@ -2,10 +2,10 @@
 pragma solidity ^0.8.28;
 
 import {Operator, StepContext, TensorType, Window} from "../../types/Types.sol";
-import {FixedPoint} from "../FixedPoint.sol";
-import {Operands} from "../Operands.sol";
-import {Philox} from "../Philox.sol";
-import {TensorTypes} from "../TensorTypes.sol";
+import {FixedPoint} from "../arithmetic/FixedPoint.sol";
+import {Philox} from "../arithmetic/Philox.sol";
+import {TensorTypes} from "../encoding/TensorTypes.sol";
+import {Operands} from "../operands/Operands.sol";
 
 /// @title What a draw for each element decides: whether it is dropped, which way it is rounded (N-46, N-48)
 library Chances {

@@ -2,13 +2,13 @@
 pragma solidity ^0.8.28;
 
 import {Operator, TensorType, Window} from "../../types/Types.sol";
-import {Controls} from "../Controls.sol";
-import {FixedPoint} from "../FixedPoint.sol";
-import {Mantissas} from "../Mantissas.sol";
-import {Operands} from "../Operands.sol";
-import {Parts} from "../Parts.sol";
-import {RowSearch} from "../RowSearch.sol";
-import {TensorTypes} from "../TensorTypes.sol";
+import {FixedPoint} from "../arithmetic/FixedPoint.sol";
+import {RowSearch} from "../arithmetic/RowSearch.sol";
+import {Mantissas} from "../encoding/Mantissas.sol";
+import {TensorTypes} from "../encoding/TensorTypes.sol";
+import {Controls} from "../operands/Controls.sol";
+import {Operands} from "../operands/Operands.sol";
+import {Parts} from "../operands/Parts.sol";
 
 /// @title The place of a row's largest element, in parts and put together, and what stands at a place (N-32,
 /// N-33, N-37)

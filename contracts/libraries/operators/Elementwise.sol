@@ -2,9 +2,9 @@
 pragma solidity ^0.8.28;
 
 import {Operator, TensorType, Window} from "../../types/Types.sol";
-import {FixedPoint} from "../FixedPoint.sol";
-import {Operands} from "../Operands.sol";
-import {TensorTypes} from "../TensorTypes.sol";
+import {FixedPoint} from "../arithmetic/FixedPoint.sol";
+import {TensorTypes} from "../encoding/TensorTypes.sol";
+import {Operands} from "../operands/Operands.sol";
 
 /// @title Operators whose element i reads element i (N-13 to N-17)
 /// @dev No sum or product here reaches 2^127: mantissas are within 2^63, coefficients within 2^40.

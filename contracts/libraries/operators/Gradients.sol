@@ -2,11 +2,11 @@
 pragma solidity ^0.8.28;
 
 import {Operator, TensorType, Window} from "../../types/Types.sol";
-import {FixedPoint} from "../FixedPoint.sol";
-import {Operands} from "../Operands.sol";
-import {RowTails} from "../RowTails.sol";
-import {Strides} from "../Strides.sol";
-import {TensorTypes} from "../TensorTypes.sol";
+import {FixedPoint} from "../arithmetic/FixedPoint.sol";
+import {RowTails} from "../arithmetic/RowTails.sol";
+import {TensorTypes} from "../encoding/TensorTypes.sol";
+import {Operands} from "../operands/Operands.sol";
+import {Strides} from "../operands/Strides.sol";
 
 /// @title Sums of what flows back to a row of an embedding and to a group of heads (N-41, N-45)
 library Gradients {

@@ -4,11 +4,11 @@ pragma solidity ^0.8.28;
 import {LibBit} from "solady/utils/LibBit.sol";
 
 import {Operator, TensorType, Window} from "../../types/Types.sol";
-import {Control, Controls} from "../Controls.sol";
-import {FixedPoint} from "../FixedPoint.sol";
-import {Operands} from "../Operands.sol";
-import {Philox} from "../Philox.sol";
-import {TensorTypes} from "../TensorTypes.sol";
+import {FixedPoint} from "../arithmetic/FixedPoint.sol";
+import {Philox} from "../arithmetic/Philox.sol";
+import {TensorTypes} from "../encoding/TensorTypes.sol";
+import {Control, Controls} from "../operands/Controls.sol";
+import {Operands} from "../operands/Operands.sol";
 import {Tables} from "./Tables.sol";
 import {Tails} from "./Tails.sol";
 

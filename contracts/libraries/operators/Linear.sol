@@ -2,10 +2,10 @@
 pragma solidity ^0.8.28;
 
 import {Operator, TensorType, Window} from "../../types/Types.sol";
-import {FixedPoint} from "../FixedPoint.sol";
-import {Operands} from "../Operands.sol";
-import {RowProducts} from "../RowProducts.sol";
-import {TensorTypes} from "../TensorTypes.sol";
+import {FixedPoint} from "../arithmetic/FixedPoint.sol";
+import {TensorTypes} from "../encoding/TensorTypes.sol";
+import {Operands} from "../operands/Operands.sol";
+import {RowProducts} from "../operands/RowProducts.sol";
 
 /// @title Products of matrices, and Transpose (N-11, N-12, N-25)
 library Linear {

@@ -4,12 +4,12 @@ pragma solidity ^0.8.28;
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 
 import {Operator, TensorType, Window} from "../../types/Types.sol";
-import {FixedPoint} from "../FixedPoint.sol";
-import {Mantissas} from "../Mantissas.sol";
-import {Operands} from "../Operands.sol";
-import {Parts} from "../Parts.sol";
-import {RowMoments} from "../RowMoments.sol";
-import {TensorTypes} from "../TensorTypes.sol";
+import {FixedPoint} from "../arithmetic/FixedPoint.sol";
+import {RowMoments} from "../arithmetic/RowMoments.sol";
+import {Mantissas} from "../encoding/Mantissas.sol";
+import {TensorTypes} from "../encoding/TensorTypes.sol";
+import {Operands} from "../operands/Operands.sol";
+import {Parts} from "../operands/Parts.sol";
 
 /// @title LayerNorm and RMSNorm, and what they multiply a row by (N-28, N-40)
 /// @dev Mean and deviations are f places finer than the row, their squares 2·f: the wider the row, the fewer.

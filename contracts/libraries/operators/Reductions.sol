@@ -2,12 +2,12 @@
 pragma solidity ^0.8.28;
 
 import {Operator, TensorType, Window} from "../../types/Types.sol";
-import {FixedPoint} from "../FixedPoint.sol";
-import {Operands} from "../Operands.sol";
-import {Parts} from "../Parts.sol";
-import {RowReduce} from "../RowReduce.sol";
-import {TensorTypes} from "../TensorTypes.sol";
-import {Visibility} from "../Visibility.sol";
+import {FixedPoint} from "../arithmetic/FixedPoint.sol";
+import {RowReduce} from "../arithmetic/RowReduce.sol";
+import {TensorTypes} from "../encoding/TensorTypes.sol";
+import {Operands} from "../operands/Operands.sol";
+import {Parts} from "../operands/Parts.sol";
+import {Visibility} from "../operands/Visibility.sol";
 
 /// @title One number for each row, or for each equal part of a row (N-19, N-21, N-31)
 /// @dev A vector with one element per row is told by its number of elements; its dimensions do not enter the result.

@@ -4,9 +4,9 @@ pragma solidity ^0.8.28;
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 
 import {Operator, TensorType, Window} from "../../types/Types.sol";
-import {FixedPoint} from "../FixedPoint.sol";
-import {Operands} from "../Operands.sol";
-import {TensorTypes} from "../TensorTypes.sol";
+import {FixedPoint} from "../arithmetic/FixedPoint.sol";
+import {TensorTypes} from "../encoding/TensorTypes.sol";
+import {Operands} from "../operands/Operands.sol";
 
 /// @title Quotients by a root: an optimiser's step, and a norm brought down (N-42, N-43)
 library Roots {

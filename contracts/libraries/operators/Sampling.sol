@@ -2,9 +2,9 @@
 pragma solidity ^0.8.28;
 
 import {Operator, StepContext, TensorType, Window} from "../../types/Types.sol";
-import {Operands} from "../Operands.sol";
-import {Philox} from "../Philox.sol";
-import {TensorTypes} from "../TensorTypes.sol";
+import {Philox} from "../arithmetic/Philox.sol";
+import {TensorTypes} from "../encoding/TensorTypes.sol";
+import {Operands} from "../operands/Operands.sol";
 
 /// @title Drawing of a batch from a data set (N-24)
 library Sampling {

@@ -2,8 +2,8 @@
 pragma solidity ^0.8.28;
 
 import {Operator, StepContext, TensorType, Window} from "../../types/Types.sol";
-import {Operands} from "../Operands.sol";
-import {TensorTypes} from "../TensorTypes.sol";
+import {TensorTypes} from "../encoding/TensorTypes.sol";
+import {Operands} from "../operands/Operands.sol";
 
 /// @title Parts of a tensor as they stand: the row for a step, some columns (N-44, N-47)
 library Selections {

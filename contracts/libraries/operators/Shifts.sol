@@ -4,11 +4,11 @@ pragma solidity ^0.8.28;
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 
 import {Operator, TensorType, Window} from "../../types/Types.sol";
-import {FixedPoint} from "../FixedPoint.sol";
-import {Operands} from "../Operands.sol";
-import {Parts} from "../Parts.sol";
-import {RowReduce} from "../RowReduce.sol";
-import {TensorTypes} from "../TensorTypes.sol";
+import {FixedPoint} from "../arithmetic/FixedPoint.sol";
+import {RowReduce} from "../arithmetic/RowReduce.sol";
+import {TensorTypes} from "../encoding/TensorTypes.sol";
+import {Operands} from "../operands/Operands.sol";
+import {Parts} from "../operands/Parts.sol";
 import {Linear} from "./Linear.sol";
 
 /// @title Rows of wide activations, shifted until they fit a product (N-49 to N-51)

@@ -2,9 +2,9 @@
 pragma solidity ^0.8.28;
 
 import {Operator, TensorType, Window} from "../../types/Types.sol";
-import {FixedPoint} from "../FixedPoint.sol";
-import {Operands} from "../Operands.sol";
-import {TensorTypes} from "../TensorTypes.sol";
+import {FixedPoint} from "../arithmetic/FixedPoint.sol";
+import {TensorTypes} from "../encoding/TensorTypes.sol";
+import {Operands} from "../operands/Operands.sol";
 
 /// @title The parts of softmax and its gradient that work element by element and need no table (N-22, N-23)
 /// @dev A vector with one element per row is told by its number of elements; its dimensions do not enter the result.

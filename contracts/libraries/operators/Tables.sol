@@ -2,11 +2,11 @@
 pragma solidity ^0.8.28;
 
 import {Operator, TensorType, Window} from "../../types/Types.sol";
-import {FixedPoint} from "../FixedPoint.sol";
-import {Mantissas} from "../Mantissas.sol";
-import {Operands} from "../Operands.sol";
-import {TensorTypes} from "../TensorTypes.sol";
-import {Visibility} from "../Visibility.sol";
+import {FixedPoint} from "../arithmetic/FixedPoint.sol";
+import {Mantissas} from "../encoding/Mantissas.sol";
+import {TensorTypes} from "../encoding/TensorTypes.sol";
+import {Operands} from "../operands/Operands.sol";
+import {Visibility} from "../operands/Visibility.sol";
 
 /// @title Functions given by a table and a straight line between its entries (N-18, N-20)
 library Tables {

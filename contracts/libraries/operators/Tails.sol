@@ -2,13 +2,13 @@
 pragma solidity ^0.8.28;
 
 import {Operator, TensorType, Window} from "../../types/Types.sol";
-import {Control, Controls} from "../Controls.sol";
-import {FixedPoint} from "../FixedPoint.sol";
-import {Operands} from "../Operands.sol";
-import {Parts} from "../Parts.sol";
-import {RowReduce} from "../RowReduce.sol";
-import {RowTails} from "../RowTails.sol";
-import {TensorTypes} from "../TensorTypes.sol";
+import {FixedPoint} from "../arithmetic/FixedPoint.sol";
+import {RowReduce} from "../arithmetic/RowReduce.sol";
+import {RowTails} from "../arithmetic/RowTails.sol";
+import {TensorTypes} from "../encoding/TensorTypes.sol";
+import {Control, Controls} from "../operands/Controls.sol";
+import {Operands} from "../operands/Operands.sol";
+import {Parts} from "../operands/Parts.sol";
 
 /// @title What reaches a threshold, and the search for the threshold (N-34, N-35)
 /// @dev A tensor with so many elements for each row is told by its number of elements; its dimensions do not enter

@@ -5,7 +5,7 @@ import {IAudits} from "../../../contracts/interfaces/IAudits.sol";
 import {ICheckpoints} from "../../../contracts/interfaces/ICheckpoints.sol";
 import {IDisputes} from "../../../contracts/interfaces/IDisputes.sol";
 import {IStaking} from "../../../contracts/interfaces/IStaking.sol";
-import {Dissection} from "../../../contracts/libraries/Dissection.sol";
+import {Dissection} from "../../../contracts/libraries/challenges/Dissection.sol";
 import {AuditAnswer} from "../../../contracts/types/Audit.sol";
 import {Pick, Position} from "../../../contracts/types/Challenge.sol";
 import {Parameters} from "../../../contracts/types/Parameters.sol";

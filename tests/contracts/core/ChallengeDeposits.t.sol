@@ -2,7 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {IChallenges} from "../../../contracts/interfaces/IChallenges.sol";
-import {AnswerCost} from "../../../contracts/libraries/AnswerCost.sol";
+import {AnswerCost} from "../../../contracts/libraries/challenges/AnswerCost.sol";
 import {Subject} from "../../../contracts/types/Challenge.sol";
 import {Parameters} from "../../../contracts/types/Parameters.sol";
 import {ChallengeTest} from "../protocol/ChallengeTest.sol";

@@ -2,8 +2,8 @@
 pragma solidity ^0.8.28;
 
 import {IChallenges} from "../../../contracts/interfaces/IChallenges.sol";
-import {AnswerCost} from "../../../contracts/libraries/AnswerCost.sol";
-import {ParameterBounds} from "../../../contracts/libraries/ParameterBounds.sol";
+import {AnswerCost} from "../../../contracts/libraries/challenges/AnswerCost.sol";
+import {ParameterBounds} from "../../../contracts/libraries/terms/ParameterBounds.sol";
 import {StepAnswer, Subject} from "../../../contracts/types/Challenge.sol";
 import {Operator} from "../../../contracts/types/Types.sol";
 import {LargestGame} from "../protocol/LargestGame.sol";

@@ -2,7 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {IChallenges} from "../../../contracts/interfaces/IChallenges.sol";
-import {ParameterBounds} from "../../../contracts/libraries/ParameterBounds.sol";
+import {ParameterBounds} from "../../../contracts/libraries/terms/ParameterBounds.sol";
 import {Facts, LogsAnswer, Pick, Position, StepAnswer, Subject} from "../../../contracts/types/Challenge.sol";
 import {BoundaryLogs, Claim, EdgeLog, Operator, TensorType} from "../../../contracts/types/Types.sol";
 import {ChallengeTest} from "../protocol/ChallengeTest.sol";

@@ -2,8 +2,8 @@
 pragma solidity ^0.8.28;
 
 import {IChallenges} from "../../../contracts/interfaces/IChallenges.sol";
-import {Merkle} from "../../../contracts/libraries/Merkle.sol";
-import {ParameterBounds} from "../../../contracts/libraries/ParameterBounds.sol";
+import {Merkle} from "../../../contracts/libraries/proofs/Merkle.sol";
+import {ParameterBounds} from "../../../contracts/libraries/terms/ParameterBounds.sol";
 import {Facts, LogsAnswer, Pick, Position, StepAnswer, Subject} from "../../../contracts/types/Challenge.sol";
 import {Operator} from "../../../contracts/types/Types.sol";
 import {ChallengeTest} from "../protocol/ChallengeTest.sol";

@@ -6,7 +6,7 @@ import {IERC20Errors} from "@openzeppelin/contracts/interfaces/draft-IERC6093.so
 import {IChallenges} from "../../../contracts/interfaces/IChallenges.sol";
 import {ICheckpoints} from "../../../contracts/interfaces/ICheckpoints.sol";
 import {IDisputes} from "../../../contracts/interfaces/IDisputes.sol";
-import {Dissection} from "../../../contracts/libraries/Dissection.sol";
+import {Dissection} from "../../../contracts/libraries/challenges/Dissection.sol";
 import {Position, Subject} from "../../../contracts/types/Challenge.sol";
 import {Claim, ContradictionProof, StepStatement} from "../../../contracts/types/Types.sol";
 import {ChallengeTest} from "../protocol/ChallengeTest.sol";

@@ -2,9 +2,9 @@
 pragma solidity ^0.8.28;
 
 import {IJobs} from "../../../contracts/interfaces/IJobs.sol";
-import {Merkle} from "../../../contracts/libraries/Merkle.sol";
-import {Opcodes} from "../../../contracts/libraries/Opcodes.sol";
-import {TensorTypes} from "../../../contracts/libraries/TensorTypes.sol";
+import {TensorTypes} from "../../../contracts/libraries/encoding/TensorTypes.sol";
+import {Opcodes} from "../../../contracts/libraries/operators/Opcodes.sol";
+import {Merkle} from "../../../contracts/libraries/proofs/Merkle.sol";
 import {
     Claim,
     JobKind,

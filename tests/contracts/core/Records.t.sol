@@ -5,7 +5,7 @@ import {Test} from "forge-std/Test.sol";
 
 import {IAudits} from "../../../contracts/interfaces/IAudits.sol";
 import {ICheckpoints} from "../../../contracts/interfaces/ICheckpoints.sol";
-import {Records} from "../../../contracts/libraries/Records.sol";
+import {Records} from "../../../contracts/libraries/claims/Records.sol";
 import {Claim, ClaimLink} from "../../../contracts/types/Types.sol";
 import {ProtocolTest} from "../protocol/ProtocolTest.sol";
 import {Signatures} from "../protocol/Signatures.sol";

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Merkle} from "../../../contracts/libraries/Merkle.sol";
-import {Opcodes} from "../../../contracts/libraries/Opcodes.sol";
-import {TensorTypes} from "../../../contracts/libraries/TensorTypes.sol";
+import {TensorTypes} from "../../../contracts/libraries/encoding/TensorTypes.sol";
+import {Opcodes} from "../../../contracts/libraries/operators/Opcodes.sol";
+import {Merkle} from "../../../contracts/libraries/proofs/Merkle.sol";
 import {Operator, TensorType, Window} from "../../../contracts/types/Types.sol";
-import {DotProductHarness} from "../libraries/DotProduct.t.sol";
-import {MerkleHarness} from "../libraries/Merkle.t.sol";
+import {DotProductHarness} from "../libraries/arithmetic/DotProduct.t.sol";
+import {MerkleHarness} from "../libraries/proofs/Merkle.t.sol";
 import {Noise} from "../verifier/Noise.sol";
 import {Tensor, VerifierTest} from "../verifier/VerifierTest.sol";
 

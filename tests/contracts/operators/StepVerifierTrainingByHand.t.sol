@@ -2,9 +2,9 @@
 pragma solidity ^0.8.28;
 
 import {IStepVerifier} from "../../../contracts/interfaces/IStepVerifier.sol";
-import {Opcodes} from "../../../contracts/libraries/Opcodes.sol";
-import {Philox} from "../../../contracts/libraries/Philox.sol";
-import {TensorTypes} from "../../../contracts/libraries/TensorTypes.sol";
+import {Philox} from "../../../contracts/libraries/arithmetic/Philox.sol";
+import {TensorTypes} from "../../../contracts/libraries/encoding/TensorTypes.sol";
+import {Opcodes} from "../../../contracts/libraries/operators/Opcodes.sol";
 import {Operator, TensorType, Window} from "../../../contracts/types/Types.sol";
 import {Tensor, VerifierTest} from "../verifier/VerifierTest.sol";
 

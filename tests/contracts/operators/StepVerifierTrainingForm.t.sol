@@ -2,8 +2,8 @@
 pragma solidity ^0.8.28;
 
 import {IStepVerifier} from "../../../contracts/interfaces/IStepVerifier.sol";
-import {Opcodes} from "../../../contracts/libraries/Opcodes.sol";
-import {TensorTypes} from "../../../contracts/libraries/TensorTypes.sol";
+import {TensorTypes} from "../../../contracts/libraries/encoding/TensorTypes.sol";
+import {Opcodes} from "../../../contracts/libraries/operators/Opcodes.sol";
 import {Operator, TensorType, Window} from "../../../contracts/types/Types.sol";
 import {GoodOperators} from "../verifier/GoodOperators.sol";
 import {Tensor} from "../verifier/VerifierTest.sol";

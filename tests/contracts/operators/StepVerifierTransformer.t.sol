@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Opcodes} from "../../../contracts/libraries/Opcodes.sol";
-import {TensorTypes} from "../../../contracts/libraries/TensorTypes.sol";
+import {TensorTypes} from "../../../contracts/libraries/encoding/TensorTypes.sol";
+import {Opcodes} from "../../../contracts/libraries/operators/Opcodes.sol";
 import {Operator, TensorType} from "../../../contracts/types/Types.sol";
 import {Slow} from "../verifier/Slow.sol";
 import {Tensor, VerifierTest} from "../verifier/VerifierTest.sol";

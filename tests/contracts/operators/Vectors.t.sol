@@ -2,9 +2,9 @@
 pragma solidity ^0.8.28;
 
 import {IStepVerifier} from "../../../contracts/interfaces/IStepVerifier.sol";
-import {FixedPoint} from "../../../contracts/libraries/FixedPoint.sol";
-import {Philox} from "../../../contracts/libraries/Philox.sol";
-import {TensorTypes} from "../../../contracts/libraries/TensorTypes.sol";
+import {FixedPoint} from "../../../contracts/libraries/arithmetic/FixedPoint.sol";
+import {Philox} from "../../../contracts/libraries/arithmetic/Philox.sol";
+import {TensorTypes} from "../../../contracts/libraries/encoding/TensorTypes.sol";
 import {Operand, Operator, StepContext, TensorType, Window} from "../../../contracts/types/Types.sol";
 import {VerifierTest} from "../verifier/VerifierTest.sol";
 

@@ -4,7 +4,7 @@ pragma solidity ^0.8.28;
 import {Vm} from "forge-std/Vm.sol";
 
 import {IChallenges} from "../../../contracts/interfaces/IChallenges.sol";
-import {AnswerCost} from "../../../contracts/libraries/AnswerCost.sol";
+import {AnswerCost} from "../../../contracts/libraries/challenges/AnswerCost.sol";
 import {Facts, Position} from "../../../contracts/types/Challenge.sol";
 import {BoundaryLogs} from "../../../contracts/types/Types.sol";
 import {ProtocolTest} from "./ProtocolTest.sol";

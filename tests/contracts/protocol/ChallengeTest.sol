@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Dissection} from "../../../contracts/libraries/Dissection.sol";
-import {Merkle} from "../../../contracts/libraries/Merkle.sol";
-import {TensorTypes} from "../../../contracts/libraries/TensorTypes.sol";
+import {Dissection} from "../../../contracts/libraries/challenges/Dissection.sol";
+import {TensorTypes} from "../../../contracts/libraries/encoding/TensorTypes.sol";
+import {Merkle} from "../../../contracts/libraries/proofs/Merkle.sol";
 import {Facts, LogsAnswer, Pick, Position, StepAnswer, Subject} from "../../../contracts/types/Challenge.sol";
 import {BoundaryLogs, Claim, ContradictionProof, StepStatement, TensorType} from "../../../contracts/types/Types.sol";
 import {SlowTree} from "../verifier/SlowTree.sol";

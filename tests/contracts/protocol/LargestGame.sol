@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Merkle} from "../../../contracts/libraries/Merkle.sol";
-import {ParameterBounds} from "../../../contracts/libraries/ParameterBounds.sol";
+import {Merkle} from "../../../contracts/libraries/proofs/Merkle.sol";
+import {ParameterBounds} from "../../../contracts/libraries/terms/ParameterBounds.sol";
 import {Pick, Position, Question, StepAnswer, Subject, Way} from "../../../contracts/types/Challenge.sol";
 import {Claim, JobTerms, Operator, StepStatement, TensorType} from "../../../contracts/types/Types.sol";
 import {ChallengeFeed} from "./ChallengeFeed.sol";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Opcodes} from "../../../contracts/libraries/Opcodes.sol";
+import {Opcodes} from "../../../contracts/libraries/operators/Opcodes.sol";
 import {
     BoundaryLogs,
     Claim,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Dissection} from "../../../contracts/libraries/Dissection.sol";
-import {Merkle} from "../../../contracts/libraries/Merkle.sol";
+import {Dissection} from "../../../contracts/libraries/challenges/Dissection.sol";
+import {Merkle} from "../../../contracts/libraries/proofs/Merkle.sol";
 import {Pick, Position, Subject, Way} from "../../../contracts/types/Challenge.sol";
 import {SlowTree} from "../verifier/SlowTree.sol";
 import {SymbolicProofs} from "./SymbolicProofs.sol";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {DotProduct} from "../../../contracts/libraries/DotProduct.sol";
+import {DotProduct} from "../../../contracts/libraries/arithmetic/DotProduct.sol";
 import {Test} from "forge-std/Test.sol";
 
 contract DotProductRows {

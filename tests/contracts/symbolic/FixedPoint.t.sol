@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {FixedPoint} from "../../../contracts/libraries/FixedPoint.sol";
+import {FixedPoint} from "../../../contracts/libraries/arithmetic/FixedPoint.sol";
 import {Test} from "forge-std/Test.sol";
 
 /// @notice The rounding of N-2, and the limits.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {LaneId, Lanes} from "../../../contracts/libraries/Lanes.sol";
+import {LaneId, Lanes} from "../../../contracts/libraries/claims/Lanes.sol";
 import {Test} from "forge-std/Test.sol";
 
 /// @notice A lane's key names that lane alone.

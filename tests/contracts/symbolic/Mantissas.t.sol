@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Mantissas} from "../../../contracts/libraries/Mantissas.sol";
+import {Mantissas} from "../../../contracts/libraries/encoding/Mantissas.sol";
 import {Test} from "forge-std/Test.sol";
 
 contract MantissasReader {

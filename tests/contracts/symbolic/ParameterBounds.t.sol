@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {ParameterBounds} from "../../../contracts/libraries/ParameterBounds.sol";
+import {ParameterBounds} from "../../../contracts/libraries/terms/ParameterBounds.sol";
 import {Parameters} from "../../../contracts/types/Parameters.sol";
 import {Test} from "forge-std/Test.sol";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {RowReduce} from "../../../contracts/libraries/RowReduce.sol";
+import {RowReduce} from "../../../contracts/libraries/arithmetic/RowReduce.sol";
 import {Test} from "forge-std/Test.sol";
 
 contract RowReduceRows {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {MerkleHarness} from "../libraries/Merkle.t.sol";
+import {MerkleHarness} from "../libraries/proofs/Merkle.t.sol";
 import {Test} from "forge-std/Test.sol";
 
 /// @title Unknown proofs

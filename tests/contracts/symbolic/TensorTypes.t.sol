@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {TensorTypes} from "../../../contracts/libraries/TensorTypes.sol";
+import {TensorTypes} from "../../../contracts/libraries/encoding/TensorTypes.sol";
 import {TensorType} from "../../../contracts/types/Types.sol";
 import {Test} from "forge-std/Test.sol";
 

@@ -2,7 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {StepVerifier} from "../../../contracts/core/StepVerifier.sol";
-import {TensorTypes} from "../../../contracts/libraries/TensorTypes.sol";
+import {TensorTypes} from "../../../contracts/libraries/encoding/TensorTypes.sol";
 import {Operand, Operator, StepContext, TensorType, Window} from "../../../contracts/types/Types.sol";
 import {Test} from "forge-std/Test.sol";
 

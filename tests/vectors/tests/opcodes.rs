@@ -56,7 +56,7 @@ fn rule(opcode: Opcode) -> String {
 
 #[test]
 fn every_opcode_is_everywhere() {
-    let (specification, numbers) = (file("agents/num/SPEC.md"), file("contracts/libraries/Opcodes.sol"));
+    let (specification, numbers) = (file("agents/num/SPEC.md"), file("contracts/libraries/operators/Opcodes.sol"));
     let verifier = file("contracts/core/StepVerifier.sol") + &file("contracts/core/TrainingVerifier.sol");
     let mut operators = cases("tests/vectors/operators.json", "cases");
     operators.extend(cases("tests/vectors/sampling.json", "cases"));
@@ -88,7 +88,7 @@ fn every_opcode_is_everywhere() {
 
 #[test]
 fn nothing_names_an_opcode_that_does_not_exist() {
-    let constants = file("contracts/libraries/Opcodes.sol").matches(" constant ").count();
+    let constants = file("contracts/libraries/operators/Opcodes.sol").matches(" constant ").count();
     assert_eq!(constants, Opcode::ALL.len(), "Opcodes.sol");
     let (foundations, operators) = (11, 11 + Opcode::ALL.len());
     let specification = file("agents/num/SPEC.md");

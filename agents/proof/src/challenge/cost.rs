@@ -1,5 +1,5 @@
 //! What an answer weighs and costs its worker, and what a challenger puts up for that: the same bounds as
-//! `contracts/libraries/AnswerCost.sol` (P-42, P-43). Amounts are wei of ETH.
+//! `contracts/libraries/challenges/AnswerCost.sol` (P-42, P-43). Amounts are wei of ETH.
 
 use alloy_primitives::U256;
 use tensorlink_types::abi::{Position, Question};

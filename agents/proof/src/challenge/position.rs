@@ -1,4 +1,4 @@
-//! Geometry of the trees that are walked down: the same rules as `contracts/libraries/Dissection.sol`.
+//! Geometry of the trees that are walked down: the same rules as `contracts/libraries/challenges/Dissection.sol`.
 
 use serde::{Deserialize, Serialize};
 use tensorlink_types::abi::Position;

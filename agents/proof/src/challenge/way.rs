@@ -1,5 +1,5 @@
 //! Hints: what a challenger would find itself, in 16 or 64 bits a node, and the way that they lead down the worker's
-//! tree. The same rules as `contracts/libraries/Dissection.sol`.
+//! tree. The same rules as `contracts/libraries/challenges/Dissection.sol`.
 //!
 //! Hints are of the left nodes, row after row: `salt (8 bytes) ‖ H(salt ‖ node)[..2 or 8] …`. At each node the way goes
 //! to the left where the left node is not what its hint says, or where nothing lies right; else to the right. So it

@@ -1,4 +1,4 @@
-//! Checking opened leaves (C-3), statement for statement as `contracts/libraries` does it.
+//! Checking opened leaves (C-3), statement for statement as `contracts/libraries/proofs` does it.
 
 use alloy_primitives::B256;
 use tensorlink_types::abi::LeafRange;

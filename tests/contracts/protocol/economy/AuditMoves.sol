@@ -4,7 +4,7 @@ pragma solidity ^0.8.28;
 import {IAudits} from "../../../../contracts/interfaces/IAudits.sol";
 import {IJobs} from "../../../../contracts/interfaces/IJobs.sol";
 import {IStaking} from "../../../../contracts/interfaces/IStaking.sol";
-import {Merkle} from "../../../../contracts/libraries/Merkle.sol";
+import {Merkle} from "../../../../contracts/libraries/proofs/Merkle.sol";
 import {AuditAnswer, AuditedClaim} from "../../../../contracts/types/Audit.sol";
 import {Claim, ContradictionProof, JobKind, StepStatement} from "../../../../contracts/types/Types.sol";
 import {CustodyMoves} from "./CustodyMoves.sol";

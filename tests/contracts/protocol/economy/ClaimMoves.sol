@@ -4,7 +4,7 @@ pragma solidity ^0.8.28;
 import {IChannels} from "../../../../contracts/interfaces/IChannels.sol";
 import {ICheckpoints} from "../../../../contracts/interfaces/ICheckpoints.sol";
 import {IJobs} from "../../../../contracts/interfaces/IJobs.sol";
-import {Merkle} from "../../../../contracts/libraries/Merkle.sol";
+import {Merkle} from "../../../../contracts/libraries/proofs/Merkle.sol";
 import {Holder} from "../../../../contracts/types/Custody.sol";
 import {Claim, ClaimLink, JobKind, Voucher} from "../../../../contracts/types/Types.sol";
 import {AuditMoves} from "./AuditMoves.sol";
