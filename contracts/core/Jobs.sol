@@ -3,9 +3,6 @@ pragma solidity ^0.8.28;
 
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
-import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
-import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
-import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 
@@ -14,45 +11,20 @@ import {ICheckpoints} from "../interfaces/ICheckpoints.sol";
 import {IJobs} from "../interfaces/IJobs.sol";
 import {IStaking} from "../interfaces/IStaking.sol";
 import {Lanes} from "../libraries/claims/Lanes.sol";
-import {ParameterBounds} from "../libraries/terms/ParameterBounds.sol";
 import {TermsBounds} from "../libraries/terms/TermsBounds.sol";
-import {Parameters} from "../types/Parameters.sol";
-import {JobKind, JobTerms, Offer} from "../types/Types.sol";
-import {JobRecords} from "./jobs/JobRecords.sol";
+import {JobKind, JobTerms} from "../types/Types.sol";
+import {JobDeployment} from "./jobs/JobDeployment.sol";
+import {JobOffers} from "./jobs/JobOffers.sol";
+import {JobPayments} from "./jobs/JobPayments.sol";
 
 /// @title Jobs
-/// @notice See `IJobs`. Here are the moves; what is on record of jobs, and how it is read, is in `JobRecords`.
-contract Jobs is JobRecords, EIP712, ReentrancyGuardTransient {
+/// @notice See `IJobs`. Here a job is posted, started and ended; how its lanes get workers is in `JobOffers`, what they
+/// are paid is in `JobPayments`, what is on record is in `JobRecords`.
+contract Jobs is JobOffers, JobPayments {
     using Math for uint256;
     using SafeCast for uint256;
     using SafeERC20 for IERC20;
 
-    bytes32 private constant _OFFER_TYPEHASH = keccak256(
-        "Offer(uint64 job,bytes32 terms,uint16 stage,uint16 replica,address worker,uint128 pricePerInterval,uint40 expires)"
-    );
-
-    /// @notice The token of stake, and of payment where it is not ETH.
-    IERC20 public immutable SNO;
-    /// @notice Where workers' stake is locked.
-    IStaking public immutable STAKING;
-    /// @notice Where claims of training jobs are made, and who says how many are final.
-    ICheckpoints public immutable CHECKPOINTS;
-    /// @notice Who says how many tokens of a serving job are owed.
-    IChannels public immutable CHANNELS;
-    /// @notice Who convicts.
-    address public immutable DISPUTES;
-    /// @notice Who says what audits have been done.
-    address public immutable AUDITS;
-
-    uint32 private immutable _MIN_CHALLENGE_WINDOW;
-    uint32 private immutable _MAX_CHALLENGE_WINDOW;
-    uint128 private immutable _MIN_STAKE;
-    uint32 private immutable _MIN_STAKE_INTERVALS;
-    uint32 private immutable _AUDITS_PER_CLAIM_BPS;
-    uint16 private immutable _AUDIT_FEE_BPS;
-
-    // Zero addresses would only make a deployment that does nothing; `script/Deployer.sol` gives real ones.
-    // slither-disable-start missing-zero-check
     constructor(
         IERC20 sno,
         IStaking staking,
@@ -60,23 +32,7 @@ contract Jobs is JobRecords, EIP712, ReentrancyGuardTransient {
         IChannels channels,
         address disputes,
         address audits
-    ) EIP712("Tensorlink", "1") {
-        SNO = sno;
-        STAKING = staking;
-        CHECKPOINTS = checkpoints;
-        CHANNELS = channels;
-        DISPUTES = disputes;
-        AUDITS = audits;
-        Parameters memory p = staking.parameters();
-        _MIN_CHALLENGE_WINDOW = p.minChallengeWindow;
-        _MAX_CHALLENGE_WINDOW = p.maxChallengeWindow;
-        _MIN_STAKE = p.disputeBond;
-        _MIN_STAKE_INTERVALS = p.minStakeIntervals;
-        _AUDITS_PER_CLAIM_BPS = p.auditsPerClaimBps;
-        _AUDIT_FEE_BPS = p.auditFeeBps;
-    }
-
-    // slither-disable-end missing-zero-check
+    ) JobDeployment(sno, staking, checkpoints, channels, disputes, audits) {}
 
     /// @inheritdoc IJobs
     function post(JobTerms calldata terms, uint256 deposit) external payable nonReentrant returns (uint64 job) {
@@ -135,86 +91,6 @@ contract Jobs is JobRecords, EIP712, ReentrancyGuardTransient {
     }
 
     /// @inheritdoc IJobs
-    function accept(uint64 job, Offer[] calldata offers, bytes[] calldata signatures) external {
-        Job storage record = _userMoves(job, State.Posted);
-        uint256 lanes = uint256(record.stages) * record.replicas;
-        // INVARIANT: every lane gets a worker.
-        if (offers.length != lanes || signatures.length != lanes) revert OfferMismatch(offers.length);
-
-        record.state = State.Accepted;
-        address[] memory workers = new address[](lanes);
-        uint256 perInterval = 0;
-        for (uint256 i = 0; i < lanes; ++i) {
-            _checkOffer(job, record, i, offers[i], signatures[i]);
-            _checkStake(record, i, offers[i].pricePerInterval);
-            address worker = offers[i].worker;
-            // INVARIANT: replicas are held by different keys.
-            for (uint256 k = 0; k < i; ++k) {
-                if (workers[k] == worker) revert DuplicateWorker(worker);
-            }
-            workers[i] = worker;
-            perInterval += offers[i].pricePerInterval;
-            // INVARIANT: a price fits beside its worker; no escrow could cover one that does not.
-            _assignments[Lanes.id(job, offers[i].stage, offers[i].replica)] =
-                Assignment({worker: worker, convicted: false, price: uint256(offers[i].pricePerInterval).toUint88()});
-        }
-        uint256 forWork = perInterval * record.intervals;
-        uint256 forAudits = _budget(record, perInterval);
-        uint256 needed = forWork + forAudits;
-        // INVARIANT: whatever becomes final can be paid (P-3).
-        if (needed > record.escrow) revert EscrowTooSmall(record.escrow, needed);
-        record.auditBudget = forAudits.toUint128();
-        emit JobAccepted(job, offers);
-
-        uint256 stake = record.workerStake;
-        for (uint256 i = 0; i < lanes; ++i) {
-            // Our own contract, which calls nobody; the lanes of a job are few (P-18).
-            // slither-disable-next-line calls-loop
-            STAKING.lock(workers[i], stake);
-        }
-    }
-
-    /// @dev Most that audits can take of the escrow: of each lane twice as many as are drawn on the mean, and one, each
-    /// of the dearest claim (P-29).
-    function _budget(Job storage record, uint256 perInterval) private view returns (uint256) {
-        if (_AUDITS_PER_CLAIM_BPS == 0) return 0;
-        uint256 units = _unitsOfClaim(record);
-        uint256 mean = uint256(record.intervals) * _AUDITS_PER_CLAIM_BPS;
-        uint256 audits = (2 * mean).ceilDiv(units * ParameterBounds.WHOLE_BPS) + 1;
-        return audits * (perInterval * units * _AUDIT_FEE_BPS / ParameterBounds.WHOLE_BPS);
-    }
-
-    /// @dev Most units of work that a claim can be about: an interval, or a text of the greatest length.
-    function _unitsOfClaim(Job storage record) private view returns (uint256) {
-        return record.kind == JobKind.Serving ? record.stepsPerInterval : 1;
-    }
-
-    function _checkStake(Job storage record, uint256 lane, uint256 price) private view {
-        // There is no price of ETH here to compare with.
-        if (record.token == address(0)) return;
-        uint256 needed = price * _unitsOfClaim(record) * _MIN_STAKE_INTERVALS;
-        // INVARIANT: no run of false claims is worth its stake (P-30).
-        if (record.workerStake < needed) revert StakeTooSmall(lane, needed);
-    }
-
-    function _checkOffer(uint64 job, Job storage record, uint256 lane, Offer calldata offer, bytes calldata signature)
-        private
-        view
-    {
-        uint256 stages = record.stages;
-        bool itsLane = uint256(offer.replica) * stages + offer.stage == lane && offer.stage < stages;
-        // INVARIANT: the worker gets the lane it offered for, at its price, while the offer stands; and it works for
-        // whom and for what it agreed to, whatever job a reorganisation gave the number to (P-40).
-        if (offer.job != job || offer.terms != record.terms || !itsLane) revert OfferMismatch(lane);
-        if (block.timestamp > offer.expires) revert OfferExpired(lane);
-        // Left out is what else there is to say about a failure.
-        // slither-disable-next-line unused-return
-        (address signer, ECDSA.RecoverError failure,) =
-            ECDSA.tryRecoverCalldata(_hashTypedDataV4(keccak256(abi.encode(_OFFER_TYPEHASH, offer))), signature);
-        if (failure != ECDSA.RecoverError.NoError || signer != offer.worker) revert BadOfferSignature(lane);
-    }
-
-    /// @inheritdoc IJobs
     function start(uint64 job) external {
         Job storage record = _userMoves(job, State.Accepted);
 
@@ -245,17 +121,6 @@ contract Jobs is JobRecords, EIP712, ReentrancyGuardTransient {
             }
         }
         CHECKPOINTS.open(job, record.intervals, record.challengeWindow, deadline, workers, initialStates);
-    }
-
-    /// @dev The job, if the caller is its user, it is in `state` and can still go on towards its start.
-    function _userMoves(uint64 job, State state) private view returns (Job storage record) {
-        record = _jobs[job];
-        // INVARIANT: the transition table of the interface.
-        if (record.state != state) revert WrongState(job, record.state);
-        // INVARIANT: only the user spends the escrow.
-        if (msg.sender != record.user) revert NotUser(msg.sender);
-        // INVARIANT: workers know how long their stake waits for a start (P-10).
-        if (block.timestamp > record.acceptBy) revert AcceptPeriodOver(record.acceptBy);
     }
 
     /// @inheritdoc IJobs
@@ -339,66 +204,6 @@ contract Jobs is JobRecords, EIP712, ReentrancyGuardTransient {
                 if (pending) revert ClaimsPending(stage, replica);
             }
         }
-    }
-
-    /// @inheritdoc IJobs
-    function collect(address token) external nonReentrant returns (uint256 amount) {
-        amount = _credits[msg.sender][token];
-        // INVARIANT: no empty events.
-        if (amount == 0) revert NothingToCollect();
-
-        delete _credits[msg.sender][token];
-        emit Collected(msg.sender, token, amount);
-
-        if (token == address(0)) {
-            // Whoever collects may be a contract that needs more gas than `transfer` leaves; the guard is against its
-            // coming back.
-            // slither-disable-next-line low-level-calls
-            (bool done,) = msg.sender.call{value: amount}("");
-            // INVARIANT: what was not received is still owed (P-5).
-            if (!done) revert TransferFailed();
-        } else {
-            // Credits are in ETH and SNO only: `token` is SNO.
-            SNO.safeTransfer(msg.sender, amount);
-        }
-    }
-
-    /// @inheritdoc IJobs
-    function pay(uint64 job, uint16 stage, uint16 replica, uint32 units) external {
-        Job storage record = _jobs[job];
-        bool serving = record.kind == JobKind.Serving;
-        // INVARIANT: money is earned by final claims (P-2), or by tokens that the user signed for (P-19).
-        if (msg.sender != (serving ? address(CHANNELS) : address(CHECKPOINTS))) revert Unauthorized(msg.sender);
-        Assignment storage lane = _assignments[Lanes.id(job, stage, replica)];
-        // INVARIANT: a convicted lane redeems nothing (P-19). Of a training lane the claims before the convicted one
-        // stay good (P-13).
-        if (serving && lane.convicted) revert LaneConvicted(stage, replica);
-        (address worker, uint256 amount) = (lane.worker, uint256(lane.price) * units);
-
-        // The escrow covers it: `accept` saw to that (P-3); a claim is finalised once, a token paid once.
-        record.escrow -= amount.toUint128();
-        record.activeAt = block.timestamp.toUint40();
-        _credits[worker][record.token] += amount;
-        emit Paid(job, worker, stage, replica, units, amount);
-    }
-
-    /// @inheritdoc IJobs
-    function payAudit(uint64 job, uint16 stage, uint16 replica, uint32 units, address auditor)
-        external
-        returns (uint256 fee)
-    {
-        // INVARIANT: audits are paid when they are done.
-        if (msg.sender != AUDITS) revert Unauthorized(msg.sender);
-        Job storage record = _jobs[job];
-        uint256 price = _assignments[Lanes.id(job, stage, replica)].price;
-        fee = price * units * _AUDIT_FEE_BPS / ParameterBounds.WHOLE_BPS;
-        // INVARIANT: audits take nothing of what work earns (P-3).
-        if (fee > record.auditBudget) return 0;
-
-        record.auditBudget -= fee.toUint128();
-        record.escrow -= fee.toUint128();
-        _credits[auditor][record.token] += fee;
-        emit AuditPaid(job, auditor, stage, replica, fee);
     }
 
     /// @inheritdoc IJobs
