@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
-import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
-import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
-import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 
 import {IAudits} from "../interfaces/IAudits.sol";
@@ -14,78 +10,18 @@ import {ICheckpoints} from "../interfaces/ICheckpoints.sol";
 import {IDisputes} from "../interfaces/IDisputes.sol";
 import {IJobs} from "../interfaces/IJobs.sol";
 import {IStaking} from "../interfaces/IStaking.sol";
-import {LaneId, Lanes} from "../libraries/claims/Lanes.sol";
-import {Merkle} from "../libraries/proofs/Merkle.sol";
-import {Bounties} from "../libraries/terms/Bounties.sol";
-import {ParameterBounds} from "../libraries/terms/ParameterBounds.sol";
+import {LaneId} from "../libraries/claims/Lanes.sol";
 import {AuditAnswer, AuditedClaim} from "../types/Audit.sol";
-import {Parameters} from "../types/Parameters.sol";
 import {Claim, JobKind, StepStatement} from "../types/Types.sol";
-import {Channels} from "./Channels.sol";
-import {Checkpoints} from "./Checkpoints.sol";
-import {Disputes} from "./Disputes.sol";
-import {Jobs} from "./Jobs.sol";
-import {Staking} from "./Staking.sol";
-import {Circle} from "./audits/Circle.sol";
+import {AuditDeployment} from "./audits/AuditDeployment.sol";
+import {AuditShares} from "./audits/AuditShares.sol";
 
 /// @title Audits
-/// @notice See `IAudits`.
-contract Audits is IAudits, ReentrancyGuardTransient {
+/// @notice See `IAudits`. Here answers are sealed, shown, accused and penalised; which claims they are about is in
+/// `AuditedClaims`, what they bring at a conviction in `AuditShares`, what is on record in `AuditRecords`.
+contract Audits is AuditShares {
     using SafeCast for uint256;
-    using SafeERC20 for IERC20;
 
-    /// @dev `word`: of what was sealed, then of the answer: the upper 26 bytes of the hash, so that it shares a slot
-    /// with the rest. `sealedAt`: when, if that can bring a share; 0 once it is paid.
-    struct Audit {
-        bytes26 word;
-        uint40 sealedAt;
-        State state;
-        address accuser;
-    }
-
-    /// @dev How many answers were sealed about a lane lately: in the running span, which is as long as the challenge
-    /// window and began at `since`, and in the one before. Whoever has sealed about a claim that is neither final nor
-    /// void is among them. Once the lane is convicted it is closed: `running` has all, and `since` is when the earlier
-    /// of the spans began.
-    struct Seals {
-        uint40 since;
-        uint40 before;
-        uint40 running;
-        bool closed;
-    }
-
-    /// @dev How many answers an auditor has ever sealed and shown. Two counts, so that the slot is written anew only
-    /// once.
-    struct Answers {
-        uint128 committed;
-        uint128 shown;
-    }
-
-    /// @notice The token of shares.
-    IERC20 public immutable SNO;
-    /// @notice Where validators' collateral is.
-    IStaking public immutable STAKING;
-    /// @notice Where terms and workers stand, and what pays.
-    IJobs public immutable JOBS;
-    /// @notice Where claims stand.
-    ICheckpoints public immutable CHECKPOINTS;
-    /// @notice Where redeemed epochs of receipts stand.
-    IChannels public immutable CHANNELS;
-    /// @notice What tells that an answer is wrong.
-    IDisputes public immutable DISPUTES;
-    /// @notice What draws.
-    IBeacon public immutable BEACON;
-
-    uint256 private immutable _AUDITS_PER_CLAIM_BPS;
-    uint256 private immutable _PENALTY;
-    uint256 private immutable _DISPUTE_CLOCK;
-    uint256 private immutable _BOUNTY_BPS;
-
-    mapping(LaneId lane => Seals seals) private _seals;
-    mapping(address auditor => Answers answers) private _answers;
-    mapping(bytes32 claimId => mapping(address auditor => Audit audit)) private _audits;
-
-    /// @dev The last contract of a deployment: it looks whether the circle is closed.
     constructor(
         IStaking staking,
         IJobs jobs,
@@ -93,30 +29,7 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         IChannels channels,
         IDisputes disputes,
         IBeacon beacon
-    ) {
-        STAKING = staking;
-        JOBS = jobs;
-        CHECKPOINTS = checkpoints;
-        CHANNELS = channels;
-        DISPUTES = disputes;
-        BEACON = beacon;
-        Parameters memory p = staking.parameters();
-        _AUDITS_PER_CLAIM_BPS = p.auditsPerClaimBps;
-        _PENALTY = uint256(p.validatorCollateral) * p.auditPenaltyBps / ParameterBounds.WHOLE_BPS;
-        _DISPUTE_CLOCK = p.disputeClock;
-        _BOUNTY_BPS = p.bountyBps;
-        SNO = Staking(address(staking)).SNO();
-        Circle.check(
-            Circle.Contracts({
-                staking: Staking(address(staking)),
-                jobs: Jobs(address(jobs)),
-                checkpoints: Checkpoints(address(checkpoints)),
-                channels: Channels(address(channels)),
-                disputes: Disputes(address(disputes)),
-                audits: address(this)
-            })
-        );
-    }
+    ) AuditDeployment(staking, jobs, checkpoints, channels, disputes, beacon) {}
 
     /// @inheritdoc IAudits
     function commit(AuditedClaim calldata audited, bytes32 sealedAnswer) external {
@@ -142,31 +55,6 @@ contract Audits is IAudits, ReentrancyGuardTransient {
             audit.sealedAt = block.timestamp.toUint40();
         }
         emit AuditSealed(claimId, msg.sender);
-    }
-
-    /// @dev The lane's seals, in the spans as they are now. Once it is closed, as it was closed.
-    function _runningSeals(LaneId lane, uint256 window) private view returns (Seals memory seals) {
-        seals = _seals[lane];
-        uint256 spans = (block.timestamp - seals.since) / window;
-        if (seals.closed || spans == 0) return seals;
-        (seals.before, seals.running) = (spans == 1 ? seals.running : 0, 0);
-        seals.since = (seals.since + spans * window).toUint40();
-    }
-
-    /// @inheritdoc IAudits
-    function closeSeals(uint64 job, uint16 stage, uint16 replica) external returns (bool any) {
-        // INVARIANT: what is shared is what a conviction has set aside.
-        if (msg.sender != address(DISPUTES)) revert Unauthorized(msg.sender);
-        LaneId lane = Lanes.id(job, stage, replica);
-        // So it is for most lanes: a conviction without auditors costs little more.
-        if (_seals[lane].since == 0) return false;
-        uint32 window = JOBS.auditedOf(job).challengeWindow;
-        Seals memory seals = _runningSeals(lane, window);
-        seals.running += seals.before;
-        any = seals.running > 0;
-        if (!any) return false;
-        (seals.since, seals.before, seals.closed) = (seals.since - window, 0, true);
-        _seals[lane] = seals;
     }
 
     /// @inheritdoc IAudits
@@ -237,41 +125,6 @@ contract Audits is IAudits, ReentrancyGuardTransient {
     }
 
     /// @inheritdoc IAudits
-    function payShare(Claim calldata claim, address auditor) external nonReentrant {
-        bytes32 claimId = CHECKPOINTS.claimId(claim);
-        uint256 amount = shareOf(claim, auditor);
-        if (amount == 0) revert NothingToShare();
-        // INVARIANT: one share for each answer.
-        _audits[claimId][auditor].sealedAt = 0;
-        emit AuditorShared(claimId, auditor, claim.job, amount);
-        SNO.safeTransfer(auditor, amount);
-    }
-
-    /// @inheritdoc IAudits
-    function shareOf(Claim calldata claim, address auditor) public view returns (uint256) {
-        Audit storage audit = _audits[CHECKPOINTS.claimId(claim)][auditor];
-        Seals memory seals = _seals[_laneOf(claim)];
-        // INVARIANT: who shares had sealed before the conviction …
-        if (!seals.closed || audit.sealedAt < seals.since) return 0;
-        // INVARIANT: … and has shown its answer, which nobody can be penalised for any more by the worker's word.
-        bool shown = audit.state == State.Revealed
-            || (audit.state == State.Accused
-                && DISPUTES.isConvicted(claim.job, claim.stage, claim.replica, claim.interval));
-        if (!shown) return 0;
-        // Left out is the finder's half.
-        // slither-disable-next-line unused-return
-        (, uint256 auditors) = Bounties.halves(JOBS.stakeOf(claim.job), _BOUNTY_BPS);
-        // Rounded down; what is left over, and what nobody claims, stays here for good.
-        return auditors / seals.running;
-    }
-
-    /// @inheritdoc IAudits
-    function sealedBy(address auditor) external view returns (uint256) {
-        Answers memory answers = _answers[auditor];
-        return answers.committed - answers.shown;
-    }
-
-    /// @inheritdoc IAudits
     function accuse(
         AuditedClaim calldata audited,
         address auditor,
@@ -293,29 +146,6 @@ contract Audits is IAudits, ReentrancyGuardTransient {
 
         (audit.state, audit.accuser) = (State.Accused, statement.auditor);
         emit AuditorAccused(claimId, auditor, statement, signature);
-    }
-
-    /// @dev What the claim's worker says about its last step; of a receipt, about a text of any length.
-    function _checkStatement(
-        bytes32 claimId,
-        Claim calldata claim,
-        IJobs.Audited memory job,
-        StepStatement calldata statement,
-        bytes calldata signature
-    ) private view {
-        bool last = job.kind == JobKind.Serving
-            ? statement.step > 0 && statement.step <= job.stepsPerInterval
-            : statement.step == (uint256(claim.interval) + 1) * job.stepsPerInterval - 1;
-        // INVARIANT: answers are compared about the same step of the same claim.
-        if (statement.claimId != claimId || !last) revert WrongStatement();
-        bytes32 digest = DISPUTES.statementDigest(statement);
-        // Left out is what else there is to say about a failure.
-        // slither-disable-next-line unused-return
-        (address signer, ECDSA.RecoverError failure,) = ECDSA.tryRecoverCalldata(digest, signature);
-        // INVARIANT: what counts against or for an auditor is a word that convicts who gave it, if it is wrong.
-        bool signed =
-            failure == ECDSA.RecoverError.NoError && signer == JOBS.workerOf(claim.job, claim.stage, claim.replica);
-        if (!signed) revert WrongStatement();
     }
 
     /// @inheritdoc IAudits
@@ -348,90 +178,5 @@ contract Audits is IAudits, ReentrancyGuardTransient {
         // INVARIANT: who frames an auditor risks as much as it could win (P-32).
         uint256 amount = STAKING.penalise(auditor, _PENALTY < stake ? _PENALTY : stake, accuser);
         emit AuditorPenalised(claimId, auditor, accuser, amount);
-    }
-
-    /// @inheritdoc IAudits
-    function isDrawn(bytes32 claimId, uint256 fixedAt, address auditor) public view returns (bool) {
-        uint256 since = STAKING.validatorSince(auditor);
-        // INVARIANT: nobody becomes a validator because it would be drawn.
-        if (since == 0 || since >= fixedAt) return false;
-        uint64 period = BEACON.periodAfter(fixedAt);
-        bytes32 seed = BEACON.seedOf(period);
-        if (seed == 0) revert NoSeed(period);
-        // A share of 2^128.
-        uint256 ticket = uint256(keccak256(abi.encode(seed, claimId, auditor))) >> 128;
-        // INVARIANT: who makes and unmakes validators once the claim is fixed draws nobody anew, and pushes nobody out:
-        // they share the draw with those who were validators before it.
-        uint256 count = STAKING.validatorCountBefore(fixedAt);
-        return ticket * ParameterBounds.WHOLE_BPS * count < _AUDITS_PER_CLAIM_BPS << 128;
-    }
-
-    /// @inheritdoc IAudits
-    function stateOf(bytes32 claimId, address auditor) external view returns (State) {
-        return _audits[claimId][auditor].state;
-    }
-
-    /// @dev Id of a claim that is fixed, and its job.
-    function _known(AuditedClaim calldata audited) private view returns (bytes32 claimId, IJobs.Audited memory job) {
-        Claim calldata claim = audited.claim;
-        job = JOBS.auditedOf(claim.job);
-        claimId = CHECKPOINTS.claimId(claim);
-        bool known;
-        if (job.kind == JobKind.Serving) {
-            bytes32 epoch = CHANNELS.epochOf(claim.job, claim.stage, claim.replica, audited.epoch);
-            // The list's length needs no check: nothing but a claim's id is a leaf that a claim has (C-4).
-            uint256 count = 1 << (audited.siblings.length & 31);
-            // INVARIANT: no proof is refused for the form of the receipt (C-12), so that what is confirmed falsely
-            // convicts (P-32).
-            known = claim.parentState == 0 && claim.newState == 0
-                && epoch == keccak256(abi.encode(audited.receipts, audited.fixedAt))
-                && Merkle.isMember(audited.receipts, claimId, audited.index, count, audited.siblings);
-        } else {
-            known = CHECKPOINTS.isRecorded(claim, audited.fixedAt);
-        }
-        // INVARIANT: what is audited is on chain, since when it says.
-        if (!known) revert UnknownClaim();
-    }
-
-    /// @dev Seconds from when a claim is fixed until the `n`-th quarter is over. None is longer than the clock of a
-    /// challenge: so long a worker that is challenged at once need not say anything.
-    function _after(IJobs.Audited memory job, uint256 n) private view returns (uint256) {
-        uint256 longest = 4 * _DISPUTE_CLOCK;
-        return n * (job.challengeWindow < longest ? job.challengeWindow : longest) / 4;
-    }
-
-    /// @dev INVARIANT: moves are made in their quarters of the window, after the `from`-th and until the `to`-th
-    /// is over.
-    function _checkTime(AuditedClaim calldata audited, IJobs.Audited memory job, uint256 from, uint256 to)
-        private
-        view
-    {
-        (uint256 start, uint256 end) = (audited.fixedAt + _after(job, from), audited.fixedAt + _after(job, to));
-        if (block.timestamp < start || block.timestamp >= end) revert OutOfTime(start, end);
-    }
-
-    function _checkNotVoid(Claim calldata claim, IJobs.Audited memory job) private view {
-        bool void = job.kind == JobKind.Serving
-            ? job.state == IJobs.State.Settled || JOBS.isConvicted(claim.job, claim.stage, claim.replica)
-            : DISPUTES.isConvicted(claim.job, claim.stage, claim.replica, claim.interval);
-        if (void) revert ClaimIsVoid();
-    }
-
-    function _answerOf(StepStatement memory statement) private pure returns (AuditAnswer memory) {
-        return AuditAnswer({step: statement.step, preState: statement.preState, trace: statement.trace});
-    }
-
-    function _laneOf(Claim calldata claim) private pure returns (LaneId) {
-        return Lanes.id(claim.job, claim.stage, claim.replica);
-    }
-
-    function _wordOf(AuditAnswer memory answer) private pure returns (bytes26) {
-        return _cut(keccak256(abi.encode(answer)));
-    }
-
-    function _cut(bytes32 hash) private pure returns (bytes26) {
-        // SAFETY: nobody finds two of 26 bytes that are alike either.
-        // forge-lint: disable-next-line(unsafe-typecast)
-        return bytes26(hash);
     }
 }
