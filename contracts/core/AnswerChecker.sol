@@ -2,7 +2,8 @@
 pragma solidity ^0.8.28;
 
 import {IAnswerChecker} from "../interfaces/IAnswerChecker.sol";
-import {IChallenges} from "../interfaces/IChallenges.sol";
+import {IChallengeAnswers} from "../interfaces/challenges/IChallengeAnswers.sol";
+import {IChallengeQuestions} from "../interfaces/challenges/IChallengeQuestions.sol";
 import {Dissection} from "../libraries/challenges/Dissection.sol";
 import {Position, Way} from "../types/Challenge.sol";
 
@@ -18,9 +19,9 @@ contract AnswerChecker is IAnswerChecker {
         returns (bytes32 node, uint64 index, uint8 height)
     {
         Position memory p = position;
-        if (!p.canAsk()) revert IChallenges.WrongLevels(p.levels);
+        if (!p.canAsk()) revert IChallengeQuestions.WrongLevels(p.levels);
         // INVARIANT: nothing passes for an answer but what lies under the node (no node is zero).
-        if (p.node == 0 || !p.follow(way) || p.nodeOver(data) != p.node) revert IChallenges.WrongAnswer();
+        if (p.node == 0 || !p.follow(way) || p.nodeOver(data) != p.node) revert IChallengeAnswers.WrongAnswer();
         return (p.node, p.index, p.height);
     }
 }

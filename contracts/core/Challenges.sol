@@ -8,6 +8,7 @@ import {IChallenges} from "../interfaces/IChallenges.sol";
 import {ICheckpoints} from "../interfaces/ICheckpoints.sol";
 import {IDisputes} from "../interfaces/IDisputes.sol";
 import {IJobs} from "../interfaces/IJobs.sol";
+import {IChallengeQuestions} from "../interfaces/challenges/IChallengeQuestions.sol";
 import {AnswerCost} from "../libraries/challenges/AnswerCost.sol";
 import {Dissection} from "../libraries/challenges/Dissection.sol";
 import {TensorTypes} from "../libraries/encoding/TensorTypes.sol";
@@ -89,7 +90,7 @@ contract Challenges is ChallengeAnswers {
         SNO.safeTransferFrom(msg.sender, address(this), bond);
     }
 
-    /// @inheritdoc IChallenges
+    /// @inheritdoc IChallengeQuestions
     function ask(uint256 challenge, Position calldata position, Pick calldata pick, Question calldata question)
         external
     {
@@ -102,7 +103,7 @@ contract Challenges is ChallengeAnswers {
         _asks(challenge, c, p, question);
     }
 
-    /// @inheritdoc IChallenges
+    /// @inheritdoc IChallengeQuestions
     function askTree(
         uint256 challenge,
         Position calldata position,
@@ -123,7 +124,7 @@ contract Challenges is ChallengeAnswers {
         _asks(challenge, c, p, question);
     }
 
-    /// @inheritdoc IChallenges
+    /// @inheritdoc IChallengeQuestions
     function askStatement(
         uint256 challenge,
         Position calldata position,
@@ -155,7 +156,7 @@ contract Challenges is ChallengeAnswers {
         _asks(challenge, c, next, question);
     }
 
-    /// @inheritdoc IChallenges
+    /// @inheritdoc IChallengeQuestions
     function askOutput(
         uint256 challenge,
         Position calldata position,
@@ -179,7 +180,7 @@ contract Challenges is ChallengeAnswers {
         _asks(challenge, c, p, question);
     }
 
-    /// @inheritdoc IChallenges
+    /// @inheritdoc IChallengeQuestions
     function askLogs(uint256 challenge, Position calldata position) external {
         (Challenge storage c, Position memory p) = _toAsk(challenge, position);
         _restart(c);
@@ -188,7 +189,7 @@ contract Challenges is ChallengeAnswers {
         _asked(challenge, c, next, msg.data[:0]);
     }
 
-    /// @inheritdoc IChallenges
+    /// @inheritdoc IChallengeQuestions
     function askLog(
         uint256 challenge,
         Position calldata position,

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {JobKind, JobTerms, Offer} from "../types/Types.sol";
+import {JobKind, JobTerms} from "../types/Types.sol";
+import {IJobOffers} from "./jobs/IJobOffers.sol";
+import {IJobPayments} from "./jobs/IJobPayments.sol";
 
 /// @title Jobs: terms, escrow, assignments
 /// @notice A job is posted with its escrow, given to workers by their signed offers, started, and in the end settled. A
@@ -20,7 +22,10 @@ import {JobKind, JobTerms, Offer} from "../types/Types.sol";
 /// A serving job has no claims on chain. It runs until it is closed, which sets `deadline` one challenge window ahead.
 /// Vouchers are redeemed while it runs and before that `deadline`, so it can be settled at the latest two windows after
 /// it was closed. Receipts convict until it is settled.
-interface IJobs {
+///
+/// Here is how a job begins and ends, and what is on record of it. How its lanes get their workers is in `IJobOffers`,
+/// what they are paid is in `IJobPayments`.
+interface IJobs is IJobOffers, IJobPayments {
     /// @dev `None` is a job that does not exist.
     enum State {
         None,
@@ -113,11 +118,6 @@ interface IJobs {
     /// @param terms the job's terms
     event JobPosted(uint64 indexed job, address indexed user, uint256 deposit, JobTerms terms);
 
-    /// @notice Every lane has a worker.
-    /// @param job id of the job
-    /// @param offers the workers' offers, in lane order
-    event JobAccepted(uint64 indexed job, Offer[] offers);
-
     /// @notice A job runs.
     /// @param job id of the job
     /// @param jobKey key of random draws (C-10)
@@ -133,29 +133,6 @@ interface IJobs {
     /// @param job id of the job
     /// @param refund credited to the user, in wei of the job's token
     event JobSettled(uint64 indexed job, uint256 refund);
-
-    /// @notice A worker was credited for its lane's work.
-    /// @param job id of the job
-    /// @param worker who was credited
-    /// @param stage the lane's stage
-    /// @param replica the lane's replica
-    /// @param units claims, or tokens of a serving job
-    /// @param amount wei of the job's token
-    event Paid(uint64 indexed job, address indexed worker, uint16 stage, uint16 replica, uint32 units, uint256 amount);
-
-    /// @notice An auditor was credited for an audit.
-    /// @param job id of the job
-    /// @param auditor who was credited
-    /// @param stage stage of the audited lane
-    /// @param replica replica of the audited lane
-    /// @param amount wei of the job's token
-    event AuditPaid(uint64 indexed job, address indexed auditor, uint16 stage, uint16 replica, uint256 amount);
-
-    /// @notice An account took out what was credited to it.
-    /// @param account whose
-    /// @param token SNO, or 0 for ETH
-    /// @param amount wei of the token
-    event Collected(address indexed account, address indexed token, uint256 amount);
 
     /// @notice The job's state does not allow the move.
     /// @param job id of the job
@@ -175,33 +152,6 @@ interface IJobs {
     /// @param declared what it has to be: the deposit for ETH, 0 for SNO
     error WrongDeposit(uint256 sent, uint256 declared);
 
-    /// @notice An offer has expired.
-    /// @param index index of the offer
-    error OfferExpired(uint256 index);
-
-    /// @notice An offer is for another job, other terms or another lane, or there are not as many offers and signatures
-    /// as lanes.
-    /// @param index index of the offer; in the second case, the number of offers
-    error OfferMismatch(uint256 index);
-
-    /// @notice An offer is not signed by its worker.
-    /// @param index index of the offer
-    error BadOfferSignature(uint256 index);
-
-    /// @notice A key offers for two lanes.
-    /// @param worker the key's account
-    error DuplicateWorker(address worker);
-
-    /// @notice The escrow does not cover the lanes' prices for all intervals and the budget for audits.
-    /// @param escrow what there is, in wei of the job's token
-    /// @param needed what there has to be, in wei of the job's token
-    error EscrowTooSmall(uint256 escrow, uint256 needed);
-
-    /// @notice The terms' stake is less than the lane's price asks for (P-30).
-    /// @param lane index of the lane
-    /// @param needed least stake, in wei of SNO
-    error StakeTooSmall(uint256 lane, uint256 needed);
-
     /// @notice The time to accept and start the job is over.
     /// @param acceptBy last timestamp of it
     error AcceptPeriodOver(uint40 acceptBy);
@@ -215,14 +165,6 @@ interface IJobs {
     /// @param from first timestamp at which it can, if nothing more is redeemed
     error WindowOpen(uint40 from);
 
-    /// @notice The lane, of a serving job, is convicted and earns nothing any more.
-    /// @param stage the lane's stage
-    /// @param replica the lane's replica
-    error LaneConvicted(uint16 stage, uint16 replica);
-
-    /// @notice Nothing is credited to the caller in this token.
-    error NothingToCollect();
-
     /// @notice The job has not been idle for long enough.
     /// @param from first timestamp at which a worker may end it, if nothing more is paid
     error NotIdle(uint40 from);
@@ -230,9 +172,6 @@ interface IJobs {
     /// @notice Only who holds the lane may do this.
     /// @param caller who called
     error NotWorker(address caller);
-
-    /// @notice The caller did not take the ETH.
-    error TransferFailed();
 
     /// @notice Only another contract of the deployment may call this.
     /// @param caller who called
@@ -245,18 +184,6 @@ interface IJobs {
     /// @param deposit wei of `terms.token`; for ETH it has to be `msg.value`
     /// @return job id of the job
     function post(JobTerms calldata terms, uint256 deposit) external payable returns (uint64 job);
-
-    /// @notice Assigns every lane by its worker's signed offer and locks the workers' stake. A key may hold only one
-    /// lane of a job. (Two keys may still belong to one party.) Only the user, by `acceptBy`.
-    /// Requirements: every offer has not expired, is for its lane of this job and its terms, and is signed by its
-    /// worker; the worker
-    /// has `workerStake` available, which is enough for its price (P-30); every price is below 2^88 wei, which is more
-    /// than there are of either token; the escrow covers all prices for all intervals, and the budget for audits
-    /// (P-29).
-    /// @param job id of the job
-    /// @param offers one for each lane, in lane order: replica-major (`replica * stages + stage`)
-    /// @param signatures the workers' signatures of the offers (EIP-712, domain of `Jobs`), 65 bytes each
-    function accept(uint64 job, Offer[] calldata offers, bytes[] calldata signatures) external;
 
     /// @notice Starts an accepted job: fixes the job key (C-10), unless the job takes over another's, and the deadline,
     /// and opens the lanes for claims. Only the user, by `acceptBy`.
@@ -281,32 +208,6 @@ interface IJobs {
     /// has passed since the last redemption.
     /// @param job id of the job
     function settle(uint64 job) external;
-
-    /// @notice Pays out everything credited to the caller in a token.
-    /// @param token SNO, or 0 for ETH
-    /// @return amount wei of the token
-    function collect(address token) external returns (uint256 amount);
-
-    /// @notice Credits a lane's worker with units of work at the offered price. Only `Checkpoints` in a training job,
-    /// only `Channels` in a serving job.
-    /// @dev Not guarded against re-entry: it calls nobody.
-    /// @param job id of the job
-    /// @param stage the lane's stage
-    /// @param replica the lane's replica
-    /// @param units claims that became final, or tokens of a serving job
-    function pay(uint64 job, uint16 stage, uint16 replica, uint32 units) external;
-
-    /// @notice Credits an auditor with the fee for an audit: `auditFeeBps` of the price of what was audited, and
-    /// nothing if the budget for audits does not hold that much. Only `Audits`.
-    /// @param job id of the job
-    /// @param stage stage of the audited lane
-    /// @param replica replica of the audited lane
-    /// @param units what was audited: 1 interval, or the tokens of a text
-    /// @param auditor who is credited
-    /// @return fee wei of the job's token
-    function payAudit(uint64 job, uint16 stage, uint16 replica, uint32 units, address auditor)
-        external
-        returns (uint256 fee);
 
     /// @notice Closes the job because a lane was convicted, and uses up that lane's lock. A serving job that runs is
     /// closed as by `cancel`. Only `Disputes`.
@@ -401,12 +302,6 @@ interface IJobs {
     /// @param replica the lane's replica
     /// @return whether it was
     function isConvicted(uint64 job, uint16 stage, uint16 replica) external view returns (bool);
-
-    /// @notice What an account can collect.
-    /// @param account the account
-    /// @param token SNO, or 0 for ETH
-    /// @return wei of the token
-    function creditOf(address account, address token) external view returns (uint256);
 
     /// @notice Number of jobs ever posted; their ids run from 1 to it.
     /// @return the number

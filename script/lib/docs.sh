@@ -35,5 +35,7 @@ END
     forge doc --root "$work" --out "$work/book"
     # Its pages of folders link to folders by their paths from the root.
     find "$work/book/src" -name README.md -exec sed -i -E 's@\]\(/?([^()]*/)?([^()/.]+)\)@](\2/index.html)@' {} +
+    # And those of interfaces link to their parts by paths from the root.
+    sed -i 's@](/contracts/interfaces/@](../@g' "$work"/book/src/contracts/interfaces/*.sol/*.md
     "$MDBOOK" build --dest-dir "$1" "$work/book"
 }

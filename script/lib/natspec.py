@@ -1,6 +1,6 @@
 """Checks that the contracts' interfaces are documented.
 
-    natspec.py [FILE...]    by default contracts/interfaces/*.sol and contracts/types/*.sol
+    natspec.py [FILE...]    by default those in contracts/interfaces and contracts/types
 
 Every function, event and error has a `@notice`, a `@param` for each parameter and, if a function, a `@return` for each
 return value, named where the value is; no `@param` or `@return` is about nothing. Every field of a struct has a comment
@@ -125,7 +125,7 @@ def faults(declaration: Declaration) -> list[tuple[int, str]]:
 def main() -> None:
     folders = ("contracts/interfaces", "contracts/types")
     files = [pathlib.Path(name) for name in sys.argv[1:]] or [
-        path for folder in folders for path in sorted((ROOT / folder).glob("*.sol"))
+        path for folder in folders for path in sorted((ROOT / folder).rglob("*.sol"))
     ]
     total = failed = 0
     for path in files:

@@ -2,7 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {IAnswerChecker} from "../../interfaces/IAnswerChecker.sol";
-import {IChallenges} from "../../interfaces/IChallenges.sol";
+import {IChallengeAnswers} from "../../interfaces/challenges/IChallengeAnswers.sol";
 import {Dissection} from "../../libraries/challenges/Dissection.sol";
 import {Merkle} from "../../libraries/proofs/Merkle.sol";
 import {Places} from "../../libraries/proofs/Places.sol";
@@ -19,7 +19,7 @@ abstract contract ChallengeAnswers is ChallengeMoney {
     /// @notice What nodes hash up to. Made with this contract, so neither is ever without the other.
     IAnswerChecker public immutable CHECKER = new AnswerChecker();
 
-    /// @inheritdoc IChallenges
+    /// @inheritdoc IChallengeAnswers
     function answerSteps(
         uint256 challenge,
         Position calldata position,
@@ -44,7 +44,7 @@ abstract contract ChallengeAnswers is ChallengeMoney {
         _answered(challenge, c, p, way.siblings, data);
     }
 
-    /// @inheritdoc IChallenges
+    /// @inheritdoc IChallengeAnswers
     function answerStatement(
         uint256 challenge,
         Position calldata position,
@@ -96,7 +96,7 @@ abstract contract ChallengeAnswers is ChallengeMoney {
         _checkSigner(DISPUTES.statementDigest(statement), signature, c.worker);
     }
 
-    /// @inheritdoc IChallenges
+    /// @inheritdoc IChallengeAnswers
     function answerOutput(
         uint256 challenge,
         Position calldata position,
@@ -116,7 +116,7 @@ abstract contract ChallengeAnswers is ChallengeMoney {
         _answered(challenge, c, p, way.siblings, data);
     }
 
-    /// @inheritdoc IChallenges
+    /// @inheritdoc IChallengeAnswers
     function answerLogs(
         uint256 challenge,
         Position calldata position,
@@ -153,7 +153,7 @@ abstract contract ChallengeAnswers is ChallengeMoney {
         _checkSigner(DISPUTES.edgeLogDigest(log), signature, JOBS.workerOf(claim.job, sender, claim.replica));
     }
 
-    /// @inheritdoc IChallenges
+    /// @inheritdoc IChallengeAnswers
     function answer(uint256 challenge, Position calldata position, Way calldata way, bytes calldata data) external {
         (Challenge storage c, Position memory p) = _toAnswer(challenge, position, position.subject);
         // INVARIANT: what the trace holds for an output is a tensor's root, which binds its type; nodes lie under its

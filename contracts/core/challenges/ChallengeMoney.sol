@@ -8,6 +8,7 @@ import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 import {FixedPointMathLib} from "solady/utils/FixedPointMathLib.sol";
 
 import {IChallenges} from "../../interfaces/IChallenges.sol";
+import {IChallengeMoney} from "../../interfaces/challenges/IChallengeMoney.sol";
 import {AnswerCost} from "../../libraries/challenges/AnswerCost.sol";
 import {Bounties} from "../../libraries/terms/Bounties.sol";
 import {ChallengeClocks} from "./ChallengeClocks.sol";
@@ -39,7 +40,7 @@ abstract contract ChallengeMoney is ChallengeClocks, ReentrancyGuardTransient {
 
     // Bonds
 
-    /// @inheritdoc IChallenges
+    /// @inheritdoc IChallengeMoney
     function bondFor(uint64 job, bytes32 claimId) public view returns (uint96) {
         uint256 bond = _BOND << FixedPointMathLib.min(_opened[claimId], _MAX_DOUBLINGS);
         // INVARIANT: friends of a worker that open one challenge after another do not make the next dearer than what
@@ -60,7 +61,7 @@ abstract contract ChallengeMoney is ChallengeClocks, ReentrancyGuardTransient {
 
     // Deposits
 
-    /// @inheritdoc IChallenges
+    /// @inheritdoc IChallengeMoney
     function fund(uint256 challenge) external payable {
         Challenge storage c = _challenges[challenge];
         // INVARIANT: what is taken in is given back, when the game ends.
@@ -109,7 +110,7 @@ abstract contract ChallengeMoney is ChallengeClocks, ReentrancyGuardTransient {
         emit Charged(challenge, used, owed, c.state == State.Spent);
     }
 
-    /// @inheritdoc IChallenges
+    /// @inheritdoc IChallengeMoney
     function collect() external nonReentrant returns (uint256 amount) {
         amount = _credits[msg.sender];
         // INVARIANT: no empty events.
@@ -126,7 +127,7 @@ abstract contract ChallengeMoney is ChallengeClocks, ReentrancyGuardTransient {
         if (!done) revert TransferFailed();
     }
 
-    /// @inheritdoc IChallenges
+    /// @inheritdoc IChallengeMoney
     function creditOf(address account) external view returns (uint256) {
         return _credits[account];
     }

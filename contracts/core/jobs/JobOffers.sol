@@ -6,7 +6,7 @@ import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 
-import {IJobs} from "../../interfaces/IJobs.sol";
+import {IJobOffers} from "../../interfaces/jobs/IJobOffers.sol";
 import {Lanes} from "../../libraries/claims/Lanes.sol";
 import {ParameterBounds} from "../../libraries/terms/ParameterBounds.sol";
 import {JobKind, Offer} from "../../types/Types.sol";
@@ -25,7 +25,7 @@ abstract contract JobOffers is JobRecords, JobDeployment, EIP712 {
 
     constructor() EIP712("Tensorlink", "1") {}
 
-    /// @inheritdoc IJobs
+    /// @inheritdoc IJobOffers
     function accept(uint64 job, Offer[] calldata offers, bytes[] calldata signatures) external {
         Job storage record = _userMoves(job, State.Posted);
         uint256 lanes = uint256(record.stages) * record.replicas;

@@ -6,7 +6,7 @@ import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol
 import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
 import {SafeCast} from "@openzeppelin/contracts/utils/math/SafeCast.sol";
 
-import {IJobs} from "../../interfaces/IJobs.sol";
+import {IJobPayments} from "../../interfaces/jobs/IJobPayments.sol";
 import {Lanes} from "../../libraries/claims/Lanes.sol";
 import {ParameterBounds} from "../../libraries/terms/ParameterBounds.sol";
 import {JobKind} from "../../types/Types.sol";
@@ -19,7 +19,7 @@ abstract contract JobPayments is JobRecords, JobDeployment, ReentrancyGuardTrans
     using SafeCast for uint256;
     using SafeERC20 for IERC20;
 
-    /// @inheritdoc IJobs
+    /// @inheritdoc IJobPayments
     function pay(uint64 job, uint16 stage, uint16 replica, uint32 units) external {
         Job storage record = _jobs[job];
         bool serving = record.kind == JobKind.Serving;
@@ -38,7 +38,7 @@ abstract contract JobPayments is JobRecords, JobDeployment, ReentrancyGuardTrans
         emit Paid(job, worker, stage, replica, units, amount);
     }
 
-    /// @inheritdoc IJobs
+    /// @inheritdoc IJobPayments
     function payAudit(uint64 job, uint16 stage, uint16 replica, uint32 units, address auditor)
         external
         returns (uint256 fee)
@@ -57,7 +57,7 @@ abstract contract JobPayments is JobRecords, JobDeployment, ReentrancyGuardTrans
         emit AuditPaid(job, auditor, stage, replica, fee);
     }
 
-    /// @inheritdoc IJobs
+    /// @inheritdoc IJobPayments
     function collect(address token) external nonReentrant returns (uint256 amount) {
         amount = _credits[msg.sender][token];
         // INVARIANT: no empty events.
@@ -77,5 +77,10 @@ abstract contract JobPayments is JobRecords, JobDeployment, ReentrancyGuardTrans
             // Credits are in ETH and SNO only: `token` is SNO.
             SNO.safeTransfer(msg.sender, amount);
         }
+    }
+
+    /// @inheritdoc IJobPayments
+    function creditOf(address account, address token) external view returns (uint256) {
+        return _credits[account][token];
     }
 }

@@ -110,11 +110,6 @@ abstract contract JobRecords is IJobs {
     }
 
     /// @inheritdoc IJobs
-    function creditOf(address account, address token) external view returns (uint256) {
-        return _credits[account][token];
-    }
-
-    /// @inheritdoc IJobs
     function jobCount() external view returns (uint64) {
         return _jobCount;
     }

@@ -3,6 +3,7 @@ pragma solidity ^0.8.28;
 
 import {IJobs} from "../../../contracts/interfaces/IJobs.sol";
 import {IStaking} from "../../../contracts/interfaces/IStaking.sol";
+import {IJobOffers} from "../../../contracts/interfaces/jobs/IJobOffers.sol";
 import {Parameters} from "../../../contracts/types/Parameters.sol";
 import {JobTerms, Offer} from "../../../contracts/types/Types.sol";
 import {ProtocolTest} from "../protocol/ProtocolTest.sol";
@@ -69,7 +70,7 @@ contract AuditBudgetTest is ProtocolTest {
         JobTerms memory terms = _termsOf(serving, address(sno), count);
 
         uint64 job = _postWith(terms, needed - 1);
-        _acceptAt(job, prices, abi.encodeWithSelector(IJobs.EscrowTooSmall.selector, needed - 1, needed));
+        _acceptAt(job, prices, abi.encodeWithSelector(IJobOffers.EscrowTooSmall.selector, needed - 1, needed));
         job = _postWith(terms, needed);
         assertEq(jobs.jobOf(job).auditBudget, 0);
         _acceptAt(job, prices, "");
@@ -220,7 +221,7 @@ contract AuditBudgetTest is ProtocolTest {
         prices[lane] = uint128(bound(price, most + 1, 1000 ether));
         uint256 needed = uint256(prices[lane]) * MIN_STAKE_INTERVALS * (serving ? LONGEST : 1);
         uint64 job = _postWith(_termsOf(serving, address(sno), 1), 1 ether);
-        _acceptAt(job, prices, abi.encodeWithSelector(IJobs.StakeTooSmall.selector, lane, needed));
+        _acceptAt(job, prices, abi.encodeWithSelector(IJobOffers.StakeTooSmall.selector, lane, needed));
         // Just so much is enough.
         prices[lane] = uint128(most);
         job = _postWith(_termsOf(serving, address(sno), 1), 100 ether);

@@ -2,8 +2,8 @@
 pragma solidity ^0.8.28;
 
 import {IAudits} from "../../../contracts/interfaces/IAudits.sol";
-import {IJobs} from "../../../contracts/interfaces/IJobs.sol";
 import {IStaking} from "../../../contracts/interfaces/IStaking.sol";
+import {IJobPayments} from "../../../contracts/interfaces/jobs/IJobPayments.sol";
 import {AuditAnswer, AuditedClaim} from "../../../contracts/types/Audit.sol";
 import {JobKind, JobTerms, StepStatement} from "../../../contracts/types/Types.sol";
 import {AuditTest} from "../protocol/AuditTest.sol";
@@ -129,7 +129,7 @@ abstract contract AuditsTest is AuditTest {
         _to(1);
         uint256 escrow = jobs.jobOf(auditedJob).escrow;
         vm.expectEmit(address(jobs));
-        emit IJobs.AuditPaid(auditedJob, first, AUDITED, 0, _fee());
+        emit IJobPayments.AuditPaid(auditedJob, first, AUDITED, 0, _fee());
         vm.expectEmit(address(audits));
         emit IAudits.AuditRevealed(id, first, auditedJob, answer, _fee());
         _revealAnswer(first, answer);

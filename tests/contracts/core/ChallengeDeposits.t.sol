@@ -2,6 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {IChallenges} from "../../../contracts/interfaces/IChallenges.sol";
+import {IChallengeMoney} from "../../../contracts/interfaces/challenges/IChallengeMoney.sol";
 import {AnswerCost} from "../../../contracts/libraries/challenges/AnswerCost.sol";
 import {Subject} from "../../../contracts/types/Challenge.sol";
 import {Parameters} from "../../../contracts/types/Parameters.sol";
@@ -34,14 +35,14 @@ contract ChallengeDepositsTest is ChallengeTest {
         levels = 2;
         uint256 needed = AnswerCost.mostGas(4 * 32) * FEE;
         vm.prank(auditor);
-        vm.expectRevert(abi.encodeWithSelector(IChallenges.DepositTooSmall.selector, needed));
+        vm.expectRevert(abi.encodeWithSelector(IChallengeMoney.DepositTooSmall.selector, needed));
         challenges.open{value: needed - 1}(claim, committedAt, _plain(2));
 
         deposit = needed;
         _challenge();
         _answer(ID);
         uint256 left = needed - challenges.challengeOf(ID).owed;
-        bytes memory tooSmall = abi.encodeWithSelector(IChallenges.DepositTooSmall.selector, needed);
+        bytes memory tooSmall = abi.encodeWithSelector(IChallengeMoney.DepositTooSmall.selector, needed);
         vm.prank(auditor);
         vm.expectRevert(tooSmall);
         challenges.askTree(ID, positions[ID], factsOf[ID], Subject.Steps, _plain(2));
@@ -49,7 +50,7 @@ contract ChallengeDepositsTest is ChallengeTest {
         vm.deal(stranger, 1 ether);
         vm.prank(stranger);
         vm.expectEmit(address(challenges));
-        emit IChallenges.Funded(ID, stranger, needed - left);
+        emit IChallengeMoney.Funded(ID, stranger, needed - left);
         challenges.fund{value: needed - left}(ID);
         vm.prank(auditor);
         challenges.askTree(ID, positions[ID], factsOf[ID], Subject.Steps, _plain(2));
@@ -72,14 +73,14 @@ contract ChallengeDepositsTest is ChallengeTest {
         _collects(auditor, 1 ether - owed);
         assertEq(address(challenges).balance, 0);
         vm.prank(auditor);
-        vm.expectRevert(IChallenges.NothingToCollect.selector);
+        vm.expectRevert(IChallengeMoney.NothingToCollect.selector);
         challenges.collect();
     }
 
     function _collects(address account, uint256 amount) private {
         uint256 before = account.balance;
         vm.expectEmit(address(challenges));
-        emit IChallenges.Collected(account, amount);
+        emit IChallengeMoney.Collected(account, amount);
         vm.prank(account);
         assertEq(challenges.collect(), amount);
         assertEq(account.balance - before, amount);
@@ -166,7 +167,7 @@ contract ChallengeDepositsTest is ChallengeTest {
         challenges.timeout(ID);
         uint256 rest = 1 ether - challenges.challengeOf(ID).owed;
         vm.prank(auditor);
-        vm.expectRevert(IChallenges.TransferFailed.selector);
+        vm.expectRevert(IChallengeMoney.TransferFailed.selector);
         challenges.collect();
         assertEq(challenges.creditOf(auditor), rest);
         _collects(answerer, challenges.challengeOf(ID).owed);

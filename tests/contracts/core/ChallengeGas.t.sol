@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {IChallenges} from "../../../contracts/interfaces/IChallenges.sol";
+import {IChallengeQuestions} from "../../../contracts/interfaces/challenges/IChallengeQuestions.sol";
 import {AnswerCost} from "../../../contracts/libraries/challenges/AnswerCost.sol";
 import {ParameterBounds} from "../../../contracts/libraries/terms/ParameterBounds.sol";
 import {StepAnswer, Subject} from "../../../contracts/types/Challenge.sol";
@@ -107,7 +107,9 @@ contract ChallengeGasTest is LargestGame {
         }
         assertEq(challenges.challengeOf(ID).bytesAsked, AnswerCost.MAX_BYTES);
         vm.prank(auditor);
-        vm.expectRevert(abi.encodeWithSelector(IChallenges.TooManyBytes.selector, AnswerCost.MAX_BYTES + 256 * 32));
+        vm.expectRevert(
+            abi.encodeWithSelector(IChallengeQuestions.TooManyBytes.selector, AnswerCost.MAX_BYTES + 256 * 32)
+        );
         challenges.askTree(ID, positions[ID], factsOf[ID], Subject.Steps, _plain(8));
     }
 

@@ -2,6 +2,8 @@
 pragma solidity ^0.8.28;
 
 import {IChallenges} from "../../../contracts/interfaces/IChallenges.sol";
+import {IChallengeAnswers} from "../../../contracts/interfaces/challenges/IChallengeAnswers.sol";
+import {IChallengeQuestions} from "../../../contracts/interfaces/challenges/IChallengeQuestions.sol";
 import {Pick, Position, Question, StepAnswer, Way} from "../../../contracts/types/Challenge.sol";
 import {ChallengeTest} from "../protocol/ChallengeTest.sol";
 import {SlowTree} from "../verifier/SlowTree.sol";
@@ -22,9 +24,9 @@ contract ChallengeHintsTest is ChallengeTest {
         vm.startPrank(auditor);
         for (uint256 length = 1; length <= 16; ++length) {
             Question memory question = Question({levels: 1, hints: new bytes(length)});
-            if (length != 10 && length != 14 && length != 16) vm.expectRevert(IChallenges.WrongHints.selector);
+            if (length != 10 && length != 14 && length != 16) vm.expectRevert(IChallengeQuestions.WrongHints.selector);
             // Of a list of four states there are two levels, and one is asked for besides.
-            else if (length == 14) vm.expectRevert(abi.encodeWithSelector(IChallenges.WrongLevels.selector, 1));
+            else if (length == 14) vm.expectRevert(abi.encodeWithSelector(IChallengeQuestions.WrongLevels.selector, 1));
             challenges.open(claim, committedAt, question);
         }
         vm.stopPrank();
@@ -48,7 +50,8 @@ contract ChallengeHintsTest is ChallengeTest {
                 taken = child;
             } catch (bytes memory reason) {
                 // Once it is answered it is the other's turn.
-                bytes4 expected = taken == NOTHING ? IChallenges.WrongAnswer.selector : IChallenges.NotYourTurn.selector;
+                bytes4 expected =
+                    taken == NOTHING ? IChallengeAnswers.WrongAnswer.selector : IChallenges.NotYourTurn.selector;
                 assertEq(bytes4(reason), expected);
             }
         }
@@ -94,10 +97,10 @@ contract ChallengeHintsTest is ChallengeTest {
         Way memory way;
         way.hints = hex"00";
         vm.startPrank(workers[STAGE].addr);
-        vm.expectRevert(IChallenges.WrongAnswer.selector);
+        vm.expectRevert(IChallengeAnswers.WrongAnswer.selector);
         challenges.answerSteps(ID, p, claim, tree.rootOf(), tree.path(3), way, data);
         (way.hints, way.siblings) = ("", new bytes32[](1));
-        vm.expectRevert(IChallenges.WrongAnswer.selector);
+        vm.expectRevert(IChallengeAnswers.WrongAnswer.selector);
         challenges.answerSteps(ID, p, claim, tree.rootOf(), tree.path(3), way, data);
         vm.stopPrank();
         vm.prank(auditor);
@@ -105,7 +108,7 @@ contract ChallengeHintsTest is ChallengeTest {
         _follow();
         p = positions[other];
         vm.prank(workers[STAGE].addr);
-        vm.expectRevert(IChallenges.WrongAnswer.selector);
+        vm.expectRevert(IChallengeAnswers.WrongAnswer.selector);
         challenges.answerSteps(other, p, claim, tree.rootOf(), tree.path(3), _noWay(), data);
     }
 

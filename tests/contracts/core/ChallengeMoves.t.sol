@@ -2,6 +2,8 @@
 pragma solidity ^0.8.28;
 
 import {IChallenges} from "../../../contracts/interfaces/IChallenges.sol";
+import {IChallengeAnswers} from "../../../contracts/interfaces/challenges/IChallengeAnswers.sol";
+import {IChallengeQuestions} from "../../../contracts/interfaces/challenges/IChallengeQuestions.sol";
 import {ParameterBounds} from "../../../contracts/libraries/terms/ParameterBounds.sol";
 import {Facts, LogsAnswer, Pick, Position, StepAnswer, Subject} from "../../../contracts/types/Challenge.sol";
 import {BoundaryLogs, Claim, EdgeLog, Operator, TensorType} from "../../../contracts/types/Types.sol";
@@ -131,7 +133,7 @@ contract ChallengeMovesTest is ChallengeTest {
         bytes memory right = _dataOf(ID, p);
         bytes memory wrong = bytes.concat(right);
         wrong[seed / 4 % wrong.length] ^= bytes1(uint8(1 << (seed / 1024 % 8)));
-        bytes memory noAnswer = abi.encodeWithSelector(IChallenges.WrongAnswer.selector);
+        bytes memory noAnswer = abi.encodeWithSelector(IChallengeAnswers.WrongAnswer.selector);
         vm.startPrank(workers[STAGE].addr);
         vm.expectRevert(noAnswer);
         challenges.answer(ID, p, _noWay(), wrong);
@@ -174,7 +176,7 @@ contract ChallengeMovesTest is ChallengeTest {
         if (flaw == 1) said.program.operatorCount = 1;
         if (flaw == 2) said.trace = keccak256("another");
         if (flaw == 3) said.signature = _sign(workers[0].key, keccak256("anything"));
-        vm.expectRevert(flaw < 2 ? IChallenges.WrongProgram.selector : IChallenges.BadSignature.selector);
+        vm.expectRevert(flaw < 2 ? IChallengeAnswers.WrongProgram.selector : IChallengeAnswers.BadSignature.selector);
         challenges.answerStatement(ID, p, factsOf[ID], said, _noWay(), data);
     }
 
@@ -188,10 +190,10 @@ contract ChallengeMovesTest is ChallengeTest {
         bytes memory data = _output(3, 0);
         bytes32 root = SlowTree.ofLeaves(_leavesOf(data)).rootOf();
         vm.startPrank(workers[STAGE].addr);
-        vm.expectRevert(IChallenges.WrongAnswer.selector);
+        vm.expectRevert(IChallengeAnswers.WrongAnswer.selector);
         challenges.answerOutput(ID, p, factsOf[ID], keccak256("another"), _noWay(), data);
         data[0] ^= 0x01;
-        vm.expectRevert(IChallenges.WrongAnswer.selector);
+        vm.expectRevert(IChallengeAnswers.WrongAnswer.selector);
         challenges.answerOutput(ID, p, factsOf[ID], root, _noWay(), data);
         vm.expectRevert(abi.encodeWithSelector(IChallenges.WrongSubject.selector, Subject.Output));
         challenges.answerLogs(ID, p, factsOf[ID], claim, _logsAnswer());
@@ -211,10 +213,10 @@ contract ChallengeMovesTest is ChallengeTest {
         _follow();
         LogsAnswer memory said = _logsAnswer();
         said.logs.toNext = 0;
-        _refusedLogs(said, IChallenges.WrongLogs.selector);
+        _refusedLogs(said, IChallengeAnswers.WrongLogs.selector);
         said = _logsAnswer();
         said.program.stateCount += 1;
-        _refusedLogs(said, IChallenges.WrongProgram.selector);
+        _refusedLogs(said, IChallengeAnswers.WrongProgram.selector);
         Facts memory f = factsOf[ID];
         f.trace = keccak256("another");
         vm.prank(workers[STAGE].addr);
@@ -234,18 +236,18 @@ contract ChallengeMovesTest is ChallengeTest {
         LogsAnswer memory said = _logsAnswer();
         bytes memory right = said.previousSignature;
         said.previousSignature = "";
-        _refusedLogs(said, IChallenges.BadSignature.selector);
+        _refusedLogs(said, IChallengeAnswers.BadSignature.selector);
         said.previousSignature = said.nextSignature;
-        _refusedLogs(said, IChallenges.BadSignature.selector);
+        _refusedLogs(said, IChallengeAnswers.BadSignature.selector);
         said.previousSignature = _signedLog(0, 1, said.logs.fromPrevious);
-        _refusedLogs(said, IChallenges.BadSignature.selector);
+        _refusedLogs(said, IChallengeAnswers.BadSignature.selector);
         said.previousSignature = _signedLog(0, 0, said.logs.toNext);
-        _refusedLogs(said, IChallenges.BadSignature.selector);
+        _refusedLogs(said, IChallengeAnswers.BadSignature.selector);
         EdgeLog memory own = EdgeLog(job, 0, 0, STAGE, 0, said.logs.fromPrevious);
         said.previousSignature = _sign(workers[STAGE].key, _edgeLogDigest(own));
-        _refusedLogs(said, IChallenges.BadSignature.selector);
+        _refusedLogs(said, IChallengeAnswers.BadSignature.selector);
         (said.previousSignature, said.nextSignature) = (right, right);
-        _refusedLogs(said, IChallenges.BadSignature.selector);
+        _refusedLogs(said, IChallengeAnswers.BadSignature.selector);
         _answer(ID);
         // The program is known from it, and so the length of a log.
         assertEq(factsOf[ID].microBatches, MICRO_BATCHES);
@@ -275,13 +277,13 @@ contract ChallengeMovesTest is ChallengeTest {
             if (flaw == 2) pick.digest = 0;
             if (flaw == 3) pick.siblings = new bytes32[](2);
             vm.prank(auditor);
-            vm.expectRevert(IChallenges.WrongPick.selector);
+            vm.expectRevert(IChallengeQuestions.WrongPick.selector);
             challenges.ask(ID, positions[ID], pick, _plain(1));
         }
         vm.startPrank(auditor);
-        vm.expectRevert(abi.encodeWithSelector(IChallenges.WrongLevels.selector, 0));
+        vm.expectRevert(abi.encodeWithSelector(IChallengeQuestions.WrongLevels.selector, 0));
         challenges.ask(ID, positions[ID], good, _plain(0));
-        vm.expectRevert(abi.encodeWithSelector(IChallenges.WrongLevels.selector, 3));
+        vm.expectRevert(abi.encodeWithSelector(IChallengeQuestions.WrongLevels.selector, 3));
         challenges.ask(ID, positions[ID], good, _plain(3));
         challenges.ask(ID, positions[ID], good, _plain(1));
         vm.stopPrank();
@@ -315,9 +317,9 @@ contract ChallengeMovesTest is ChallengeTest {
         challenges.askStatement(ID, positions[ID], factsOf[ID], claim, pick, before, path, _plain(1));
         vm.expectRevert(IChallenges.WrongState.selector);
         challenges.askStatement(ID, positions[ID], factsOf[ID], claim, pick, claim.parentState, path, _plain(1));
-        vm.expectRevert(abi.encodeWithSelector(IChallenges.WrongLevels.selector, 9));
+        vm.expectRevert(abi.encodeWithSelector(IChallengeQuestions.WrongLevels.selector, 9));
         challenges.askStatement(ID, positions[ID], factsOf[ID], claim, pick, claim.parentState, none, _plain(9));
-        vm.expectRevert(abi.encodeWithSelector(IChallenges.WrongLevels.selector, 0));
+        vm.expectRevert(abi.encodeWithSelector(IChallengeQuestions.WrongLevels.selector, 0));
         challenges.askStatement(ID, positions[ID], factsOf[ID], claim, pick, claim.parentState, none, _plain(0));
         challenges.askStatement(ID, positions[ID], factsOf[ID], claim, pick, claim.parentState, none, _plain(8));
         vm.stopPrank();
@@ -338,9 +340,9 @@ contract ChallengeMovesTest is ChallengeTest {
         Operator memory other = program[3];
         other.output = TensorType.wrap(0);
         vm.startPrank(auditor);
-        vm.expectRevert(IChallenges.WrongOperator.selector);
+        vm.expectRevert(IChallengeQuestions.WrongOperator.selector);
         challenges.askOutput(ID, positions[ID], factsOf[ID], pick, other, path, _plain(0));
-        vm.expectRevert(IChallenges.WrongOperator.selector);
+        vm.expectRevert(IChallengeQuestions.WrongOperator.selector);
         challenges.askOutput(ID, positions[ID], factsOf[ID], _pick(ID, child - 1), operator, path, _plain(0));
         challenges.askOutput(ID, positions[ID], factsOf[ID], pick, operator, path, _plain(0));
         vm.stopPrank();
@@ -379,7 +381,7 @@ contract ChallengeMovesTest is ChallengeTest {
         vm.expectRevert(abi.encodeWithSelector(IChallenges.WrongSubject.selector, Subject.Log));
         challenges.askLog(ID, positions[ID], factsOf[ID], claim, logs, 4, _plain(1));
         logs.toNext = 0;
-        vm.expectRevert(IChallenges.WrongLogs.selector);
+        vm.expectRevert(IChallengeAnswers.WrongLogs.selector);
         challenges.askLog(ID, positions[ID], factsOf[ID], claim, logs, 3, _plain(1));
         logs = _logsOf(0);
         challenges.askLog(ID, positions[ID], factsOf[ID], claim, logs, 3, _plain(3));

@@ -2,6 +2,8 @@
 pragma solidity ^0.8.28;
 
 import {IChallenges} from "../../../contracts/interfaces/IChallenges.sol";
+import {IChallengeAnswers} from "../../../contracts/interfaces/challenges/IChallengeAnswers.sol";
+import {IChallengeQuestions} from "../../../contracts/interfaces/challenges/IChallengeQuestions.sol";
 import {Merkle} from "../../../contracts/libraries/proofs/Merkle.sol";
 import {ParameterBounds} from "../../../contracts/libraries/terms/ParameterBounds.sol";
 import {Facts, LogsAnswer, Pick, Position, StepAnswer, Subject} from "../../../contracts/types/Challenge.sol";
@@ -119,8 +121,8 @@ contract ChallengeTableTest is ChallengeTest {
         if (c.state != (answers ? IChallenges.State.Answering : IChallenges.State.Asking)) {
             return IChallenges.NotYourTurn.selector;
         }
-        if (answers && who != c.worker) return IChallenges.NotWorker.selector;
-        if (!answers && who != c.challenger) return IChallenges.NotChallenger.selector;
+        if (answers && who != c.worker) return IChallengeAnswers.NotWorker.selector;
+        if (!answers && who != c.challenger) return IChallengeQuestions.NotChallenger.selector;
         return isOver ? IChallenges.DeadlinePassed.selector : bytes4(0);
     }
 
@@ -170,33 +172,33 @@ contract ChallengeTableTest is ChallengeTest {
         bytes32[] memory none = new bytes32[](0);
         Pick memory pick;
         if (move == Move.AnswerSteps) {
-            return abi.encodeCall(IChallenges.answerSteps, (ID, p, claim, 0, none, _noWay(), ""));
+            return abi.encodeCall(IChallengeAnswers.answerSteps, (ID, p, claim, 0, none, _noWay(), ""));
         }
         if (move == Move.AnswerStatement) {
             StepAnswer memory said;
-            return abi.encodeCall(IChallenges.answerStatement, (ID, p, f, said, _noWay(), ""));
+            return abi.encodeCall(IChallengeAnswers.answerStatement, (ID, p, f, said, _noWay(), ""));
         }
         if (move == Move.AnswerOutput) {
-            return abi.encodeCall(IChallenges.answerOutput, (ID, p, f, 0, _noWay(), ""));
+            return abi.encodeCall(IChallengeAnswers.answerOutput, (ID, p, f, 0, _noWay(), ""));
         }
         if (move == Move.AnswerLogs) {
             LogsAnswer memory said;
-            return abi.encodeCall(IChallenges.answerLogs, (ID, p, f, claim, said));
+            return abi.encodeCall(IChallengeAnswers.answerLogs, (ID, p, f, claim, said));
         }
-        if (move == Move.Answer) return abi.encodeCall(IChallenges.answer, (ID, p, _noWay(), ""));
-        if (move == Move.Ask) return abi.encodeCall(IChallenges.ask, (ID, p, pick, _plain(1)));
+        if (move == Move.Answer) return abi.encodeCall(IChallengeAnswers.answer, (ID, p, _noWay(), ""));
+        if (move == Move.Ask) return abi.encodeCall(IChallengeQuestions.ask, (ID, p, pick, _plain(1)));
         if (move == Move.AskSteps) return _askTree(p, f, Subject.Steps, 2);
         if (move == Move.AskTrace) return _askTree(p, f, Subject.Trace, 3);
         if (move == Move.AskState) return _askTree(p, f, Subject.State, 0);
         if (move == Move.AskStatement) {
-            return abi.encodeCall(IChallenges.askStatement, (ID, p, f, claim, pick, 0, none, _plain(1)));
+            return abi.encodeCall(IChallengeQuestions.askStatement, (ID, p, f, claim, pick, 0, none, _plain(1)));
         }
         if (move == Move.AskOutput) {
             Operator memory operator;
-            return abi.encodeCall(IChallenges.askOutput, (ID, p, f, pick, operator, none, _plain(1)));
+            return abi.encodeCall(IChallengeQuestions.askOutput, (ID, p, f, pick, operator, none, _plain(1)));
         }
-        if (move == Move.AskLogs) return abi.encodeCall(IChallenges.askLogs, (ID, p));
-        return abi.encodeCall(IChallenges.askLog, (ID, p, f, claim, _logsOf(0), 3, _plain(_levelsOf(3))));
+        if (move == Move.AskLogs) return abi.encodeCall(IChallengeQuestions.askLogs, (ID, p));
+        return abi.encodeCall(IChallengeQuestions.askLog, (ID, p, f, claim, _logsOf(0), 3, _plain(_levelsOf(3))));
     }
 
     function _askTree(Position memory p, Facts memory f, Subject subject, uint256 height)
@@ -204,14 +206,14 @@ contract ChallengeTableTest is ChallengeTest {
         view
         returns (bytes memory)
     {
-        return abi.encodeCall(IChallenges.askTree, (ID, p, f, subject, _plain(_levelsOf(height))));
+        return abi.encodeCall(IChallengeQuestions.askTree, (ID, p, f, subject, _plain(_levelsOf(height))));
     }
 
     /// @dev It is somebody's turn, but not for this.
     function _isOfForm(bytes4 reason) private pure returns (bool) {
-        return reason == IChallenges.WrongSubject.selector || reason == IChallenges.WrongPick.selector
-            || reason == IChallenges.WrongLevels.selector || reason == IChallenges.WrongAnswer.selector
-            || reason == IChallenges.TooManyRestarts.selector;
+        return reason == IChallenges.WrongSubject.selector || reason == IChallengeQuestions.WrongPick.selector
+            || reason == IChallengeQuestions.WrongLevels.selector || reason == IChallengeAnswers.WrongAnswer.selector
+            || reason == IChallengeQuestions.TooManyRestarts.selector;
     }
 
     function _timeout(address who) private {

@@ -6,6 +6,8 @@ import {IERC20Errors} from "@openzeppelin/contracts/interfaces/draft-IERC6093.so
 import {IChallenges} from "../../../contracts/interfaces/IChallenges.sol";
 import {ICheckpoints} from "../../../contracts/interfaces/ICheckpoints.sol";
 import {IDisputes} from "../../../contracts/interfaces/IDisputes.sol";
+import {IChallengeAnswers} from "../../../contracts/interfaces/challenges/IChallengeAnswers.sol";
+import {IChallengeQuestions} from "../../../contracts/interfaces/challenges/IChallengeQuestions.sol";
 import {Dissection} from "../../../contracts/libraries/challenges/Dissection.sol";
 import {Position, Subject} from "../../../contracts/types/Challenge.sol";
 import {Claim, ContradictionProof, StepStatement} from "../../../contracts/types/Types.sol";
@@ -74,7 +76,7 @@ contract ChallengesTest is ChallengeTest {
         for (uint8 i = 0; i < 4; ++i) {
             levels = i;
             // Four states: a tree of two levels.
-            if (i == 0 || i == 3) vm.expectRevert(abi.encodeWithSelector(IChallenges.WrongLevels.selector, i));
+            if (i == 0 || i == 3) vm.expectRevert(abi.encodeWithSelector(IChallengeQuestions.WrongLevels.selector, i));
             vm.prank(auditor);
             challenges.open(claim, committedAt, _plain(i));
         }
@@ -194,7 +196,7 @@ contract ChallengesTest is ChallengeTest {
             _answer(1);
         }
         vm.prank(auditor);
-        vm.expectRevert(IChallenges.TooManyAsks.selector);
+        vm.expectRevert(IChallengeQuestions.TooManyAsks.selector);
         challenges.askLogs(1, positions[1]);
         vm.warp(challenges.challengeOf(1).deadline);
         assertLe(block.timestamp, began + 2 * 12 hours + 64 * 20 minutes);
@@ -228,11 +230,11 @@ contract ChallengesTest is ChallengeTest {
             _answer(1);
         }
         vm.startPrank(auditor);
-        vm.expectRevert(IChallenges.TooManyRestarts.selector);
+        vm.expectRevert(IChallengeQuestions.TooManyRestarts.selector);
         challenges.askLogs(1, positions[1]);
-        vm.expectRevert(IChallenges.TooManyRestarts.selector);
+        vm.expectRevert(IChallengeQuestions.TooManyRestarts.selector);
         challenges.askTree(1, positions[1], factsOf[1], Subject.Steps, _plain(2));
-        vm.expectRevert(IChallenges.TooManyRestarts.selector);
+        vm.expectRevert(IChallengeQuestions.TooManyRestarts.selector);
         challenges.askLog(1, positions[1], factsOf[1], claim, _logsOf(0), 3, _plain(3));
         vm.stopPrank();
         // What was answered last can still be used.
@@ -295,13 +297,13 @@ contract ChallengesTest is ChallengeTest {
 
     function test_onlyTheTwoMove() public {
         _challenge();
-        vm.expectRevert(abi.encodeWithSelector(IChallenges.NotWorker.selector, address(this)));
+        vm.expectRevert(abi.encodeWithSelector(IChallengeAnswers.NotWorker.selector, address(this)));
         challenges.answer(1, positions[1], _noWay(), "");
         vm.prank(auditor);
         vm.expectRevert(abi.encodeWithSelector(IChallenges.NotYourTurn.selector, 1));
         challenges.askLogs(1, positions[1]);
         _answer(1);
-        vm.expectRevert(abi.encodeWithSelector(IChallenges.NotChallenger.selector, address(this)));
+        vm.expectRevert(abi.encodeWithSelector(IChallengeQuestions.NotChallenger.selector, address(this)));
         challenges.askLogs(1, positions[1]);
         vm.prank(workers[STAGE].addr);
         vm.expectRevert(abi.encodeWithSelector(IChallenges.NotYourTurn.selector, 1));

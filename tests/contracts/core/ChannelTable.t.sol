@@ -3,6 +3,7 @@ pragma solidity ^0.8.28;
 
 import {IChannels} from "../../../contracts/interfaces/IChannels.sol";
 import {IJobs} from "../../../contracts/interfaces/IJobs.sol";
+import {IJobPayments} from "../../../contracts/interfaces/jobs/IJobPayments.sol";
 import {Voucher} from "../../../contracts/types/Types.sol";
 import {ProtocolTest} from "../protocol/ProtocolTest.sol";
 
@@ -169,6 +170,6 @@ contract ChannelTableTest is ProtocolTest {
         if (voucher.epoch != epoch + 1) return IChannels.NotTheNextEpoch.selector;
         if (voucher.before != paid) return IChannels.NotPaidBefore.selector;
         if (voucher.tokens < paid || voucher.tokens > TOKENS) return IChannels.TokensOutOfRange.selector;
-        return isConvicted ? IJobs.LaneConvicted.selector : bytes4(0);
+        return isConvicted ? IJobPayments.LaneConvicted.selector : bytes4(0);
     }
 }

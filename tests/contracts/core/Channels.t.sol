@@ -4,6 +4,7 @@ pragma solidity ^0.8.28;
 import {IChannels} from "../../../contracts/interfaces/IChannels.sol";
 import {IJobs} from "../../../contracts/interfaces/IJobs.sol";
 import {IStaking} from "../../../contracts/interfaces/IStaking.sol";
+import {IJobPayments} from "../../../contracts/interfaces/jobs/IJobPayments.sol";
 import {Voucher} from "../../../contracts/types/Types.sol";
 import {ProtocolTest} from "../protocol/ProtocolTest.sol";
 import {Signatures} from "../protocol/Signatures.sol";
@@ -53,7 +54,7 @@ contract ChannelsTest is ProtocolTest {
         vm.expectEmit(address(channels));
         emit IChannels.VoucherRedeemed(job, 1, 0, 1, 7, voucher.receipts, uint64(block.timestamp));
         vm.expectEmit(address(jobs));
-        emit IJobs.Paid(job, workers[1].addr, 1, 0, 7, 7 * PRICE);
+        emit IJobPayments.Paid(job, workers[1].addr, 1, 0, 7, 7 * PRICE);
         _redeem(voucher);
 
         assertEq(jobs.creditOf(workers[1].addr, address(sno)), 7 * PRICE);
@@ -260,7 +261,7 @@ contract ChannelsTest is ProtocolTest {
         _redeem(_voucher(job, 0, 0, 1, 10));
         vm.prank(address(disputes));
         jobs.convict(job, 0, 0);
-        _refused(_voucher(job, 0, 0, 2, 20), abi.encodeWithSelector(IJobs.LaneConvicted.selector, 0, 0));
+        _refused(_voucher(job, 0, 0, 2, 20), abi.encodeWithSelector(IJobPayments.LaneConvicted.selector, 0, 0));
         _redeemed(0, 0, 1, 10);
         assertEq(channels.epochOf(job, 0, 0, 2), 0);
         _redeem(_voucher(job, 1, 0, 1, 20));

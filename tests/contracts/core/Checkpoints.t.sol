@@ -2,7 +2,7 @@
 pragma solidity ^0.8.28;
 
 import {ICheckpoints} from "../../../contracts/interfaces/ICheckpoints.sol";
-import {IJobs} from "../../../contracts/interfaces/IJobs.sol";
+import {IJobPayments} from "../../../contracts/interfaces/jobs/IJobPayments.sol";
 import {Claim, ClaimLink} from "../../../contracts/types/Types.sol";
 import {ProtocolTest} from "../protocol/ProtocolTest.sol";
 import {Signatures} from "../protocol/Signatures.sol";
@@ -116,7 +116,7 @@ contract CheckpointsTest is ProtocolTest {
         vm.expectEmit(address(checkpoints));
         emit ICheckpoints.ClaimsFinalized(job, 0, 0, 0, 3);
         vm.expectEmit(address(jobs));
-        emit IJobs.Paid(job, workers[0].addr, 0, 0, 3, 3 * PRICE);
+        emit IJobPayments.Paid(job, workers[0].addr, 0, 0, 3, 3 * PRICE);
         vm.prank(stranger);
         _finalize(job, 0, 0, 0, 3, when);
         assertEq(jobs.creditOf(workers[0].addr, address(sno)), 3 * PRICE);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {IChallenges} from "../../../contracts/interfaces/IChallenges.sol";
 import {ICheckpoints} from "../../../contracts/interfaces/ICheckpoints.sol";
 import {IDisputes} from "../../../contracts/interfaces/IDisputes.sol";
 import {IStaking} from "../../../contracts/interfaces/IStaking.sol";
+import {IChallengeAnswers} from "../../../contracts/interfaces/challenges/IChallengeAnswers.sol";
 import {BoundaryLogs, Claim, ClaimLink, EdgeLog, EquivocationProof} from "../../../contracts/types/Types.sol";
 import {ChallengeTest} from "../protocol/ChallengeTest.sol";
 
@@ -134,7 +134,7 @@ contract EquivocationTest is ChallengeTest {
         vm.prank(auditor);
         challenges.askLogs(id, positions[id]);
         _follow();
-        vm.expectRevert(IChallenges.WrongLogs.selector);
+        vm.expectRevert(IChallengeAnswers.WrongLogs.selector);
         vm.prank(workers[STAGE].addr);
         challenges.answerLogs(id, positions[id], factsOf[id], claim, _logsAnswer());
         vm.roll(block.number + 10);

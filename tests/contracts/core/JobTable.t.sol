@@ -2,6 +2,8 @@
 pragma solidity ^0.8.28;
 
 import {IJobs} from "../../../contracts/interfaces/IJobs.sol";
+import {IJobOffers} from "../../../contracts/interfaces/jobs/IJobOffers.sol";
+import {IJobPayments} from "../../../contracts/interfaces/jobs/IJobPayments.sol";
 import {Claim, JobKind, JobTerms, Offer} from "../../../contracts/types/Types.sol";
 import {ProtocolTest} from "../protocol/ProtocolTest.sol";
 
@@ -155,13 +157,13 @@ contract JobTableTest is ProtocolTest {
     function _callOf(Move move) private view returns (bytes memory) {
         if (move == Move.Accept) {
             (Offer[] memory offers, bytes[] memory signatures) = _offers(job);
-            return abi.encodeCall(IJobs.accept, (job, offers, signatures));
+            return abi.encodeCall(IJobOffers.accept, (job, offers, signatures));
         }
         if (move == Move.Start) return abi.encodeCall(IJobs.start, (job));
         if (move == Move.Cancel) return abi.encodeCall(IJobs.cancel, (job));
         if (move == Move.Settle) return abi.encodeCall(IJobs.settle, (job));
-        if (move == Move.Pay) return abi.encodeCall(IJobs.pay, (job, 0, 0, 1));
-        if (move == Move.PayAudit) return abi.encodeCall(IJobs.payAudit, (job, 0, 0, 1, stranger));
+        if (move == Move.Pay) return abi.encodeCall(IJobPayments.pay, (job, 0, 0, 1));
+        if (move == Move.PayAudit) return abi.encodeCall(IJobPayments.payAudit, (job, 0, 0, 1, stranger));
         return abi.encodeCall(IJobs.convict, (job, 0, 0));
     }
 }

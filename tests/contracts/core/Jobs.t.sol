@@ -5,6 +5,7 @@ import {IERC20Errors} from "@openzeppelin/contracts/interfaces/draft-IERC6093.so
 
 import {IJobs} from "../../../contracts/interfaces/IJobs.sol";
 import {IStaking} from "../../../contracts/interfaces/IStaking.sol";
+import {IJobOffers} from "../../../contracts/interfaces/jobs/IJobOffers.sol";
 import {JobKind, JobTerms, Offer} from "../../../contracts/types/Types.sol";
 import {ProtocolTest} from "../protocol/ProtocolTest.sol";
 import {Signatures} from "../protocol/Signatures.sol";
@@ -194,7 +195,7 @@ contract JobsTest is ProtocolTest {
         uint64 job = _post(_terms(address(sno), 2, 2, 3));
         (Offer[] memory offers, bytes[] memory signatures) = _offers(job);
         vm.expectEmit(address(jobs));
-        emit IJobs.JobAccepted(job, offers);
+        emit IJobOffers.JobAccepted(job, offers);
         vm.prank(user);
         jobs.accept(job, offers, signatures);
 
@@ -244,7 +245,7 @@ contract JobsTest is ProtocolTest {
         offers[1].expires = uint40(block.timestamp + 1);
         signatures[1] = _sign(workers[1].key, _offerDigest(offers[1]));
         skip(2);
-        _refuseAccept(job, offers, signatures, abi.encodeWithSelector(IJobs.OfferExpired.selector, 1));
+        _refuseAccept(job, offers, signatures, abi.encodeWithSelector(IJobOffers.OfferExpired.selector, 1));
     }
 
     function test_accept_refusesOtherLanes() public {
@@ -256,16 +257,16 @@ contract JobsTest is ProtocolTest {
             if (i == 2) offers[2].replica = 0;
             // The lane's number is right, but there is no such stage.
             if (i == 3) (offers[3].stage, offers[3].replica) = (3, 0);
-            _refuseAccept(job, offers, signatures, abi.encodeWithSelector(IJobs.OfferMismatch.selector, i));
+            _refuseAccept(job, offers, signatures, abi.encodeWithSelector(IJobOffers.OfferMismatch.selector, i));
         }
     }
 
     function test_accept_refusesMissingOffers() public {
         uint64 job = _post(_terms(address(sno), 2, 1, 1));
         (, bytes[] memory signatures) = _offers(job);
-        _refuseAccept(job, new Offer[](1), signatures, abi.encodeWithSelector(IJobs.OfferMismatch.selector, 1));
+        _refuseAccept(job, new Offer[](1), signatures, abi.encodeWithSelector(IJobOffers.OfferMismatch.selector, 1));
         (Offer[] memory offers,) = _offers(job);
-        _refuseAccept(job, offers, new bytes[](1), abi.encodeWithSelector(IJobs.OfferMismatch.selector, 2));
+        _refuseAccept(job, offers, new bytes[](1), abi.encodeWithSelector(IJobOffers.OfferMismatch.selector, 2));
     }
 
     function test_accept_refusesBadSignatures(uint256 position, uint8 flip) public {
@@ -274,19 +275,19 @@ contract JobsTest is ProtocolTest {
         (Offer[] memory offers, bytes[] memory signatures) = _offers(job);
         position = bound(position, 0, 64);
         signatures[0][position] ^= bytes1(flip);
-        _refuseAccept(job, offers, signatures, abi.encodeWithSelector(IJobs.BadOfferSignature.selector, 0));
+        _refuseAccept(job, offers, signatures, abi.encodeWithSelector(IJobOffers.BadOfferSignature.selector, 0));
         signatures[0] = "";
-        _refuseAccept(job, offers, signatures, abi.encodeWithSelector(IJobs.BadOfferSignature.selector, 0));
+        _refuseAccept(job, offers, signatures, abi.encodeWithSelector(IJobOffers.BadOfferSignature.selector, 0));
         // An unset signer is nobody's word for the zero address.
         offers[0].worker = address(0);
-        _refuseAccept(job, offers, signatures, abi.encodeWithSelector(IJobs.BadOfferSignature.selector, 0));
+        _refuseAccept(job, offers, signatures, abi.encodeWithSelector(IJobOffers.BadOfferSignature.selector, 0));
     }
 
     function test_accept_refusesAChangedPrice() public {
         uint64 job = _post(_terms(address(sno), 1, 1, 1));
         (Offer[] memory offers, bytes[] memory signatures) = _offers(job);
         offers[0].pricePerInterval -= 1;
-        _refuseAccept(job, offers, signatures, abi.encodeWithSelector(IJobs.BadOfferSignature.selector, 0));
+        _refuseAccept(job, offers, signatures, abi.encodeWithSelector(IJobOffers.BadOfferSignature.selector, 0));
     }
 
     /// @dev The same words signed for another job, another chain, another deployment or another contract of this one.
@@ -294,11 +295,11 @@ contract JobsTest is ProtocolTest {
         uint64 first = _post(_terms(address(sno), 1, 1, 1));
         uint64 second = _post(_terms(address(sno), 1, 1, 1));
         (Offer[] memory offers, bytes[] memory signatures) = _offers(first);
-        _refuseAccept(second, offers, signatures, abi.encodeWithSelector(IJobs.OfferMismatch.selector, 0));
+        _refuseAccept(second, offers, signatures, abi.encodeWithSelector(IJobOffers.OfferMismatch.selector, 0));
 
         (offers, signatures) = _offers(second);
         Offer memory offer = offers[0];
-        bytes memory badSignature = abi.encodeWithSelector(IJobs.BadOfferSignature.selector, 0);
+        bytes memory badSignature = abi.encodeWithSelector(IJobOffers.BadOfferSignature.selector, 0);
         bytes32 hash = Signatures.hash(offer);
         signatures[0] = _sign(workers[0].key, Signatures.digest(block.chainid + 1, address(jobs), hash));
         _refuseAccept(second, offers, signatures, badSignature);
@@ -336,7 +337,7 @@ contract JobsTest is ProtocolTest {
         else _fund(poster, address(jobs), deposit);
         vm.startPrank(poster);
         assertEq(jobs.post{value: other.token == ETH ? deposit : 0}(other, deposit), job);
-        vm.expectRevert(abi.encodeWithSelector(IJobs.OfferMismatch.selector, 0));
+        vm.expectRevert(abi.encodeWithSelector(IJobOffers.OfferMismatch.selector, 0));
         jobs.accept(job, offers, signatures);
         vm.stopPrank();
     }
@@ -347,7 +348,9 @@ contract JobsTest is ProtocolTest {
         (Offer[] memory offers, bytes[] memory signatures) = _offers(job);
         offers[1] = _offer(job, 0, 1, workers[0].addr);
         signatures[1] = _sign(workers[0].key, _offerDigest(offers[1]));
-        _refuseAccept(job, offers, signatures, abi.encodeWithSelector(IJobs.DuplicateWorker.selector, workers[0].addr));
+        _refuseAccept(
+            job, offers, signatures, abi.encodeWithSelector(IJobOffers.DuplicateWorker.selector, workers[0].addr)
+        );
     }
 
     function test_accept_refusesMoreThanTheEscrow() public {
@@ -357,7 +360,7 @@ contract JobsTest is ProtocolTest {
         uint64 job = jobs.post(terms, deposit);
         (Offer[] memory offers, bytes[] memory signatures) = _offers(job);
         _refuseAccept(
-            job, offers, signatures, abi.encodeWithSelector(IJobs.EscrowTooSmall.selector, deposit, deposit + 1)
+            job, offers, signatures, abi.encodeWithSelector(IJobOffers.EscrowTooSmall.selector, deposit, deposit + 1)
         );
     }
 
@@ -370,7 +373,7 @@ contract JobsTest is ProtocolTest {
         uint64 job = jobs.post(terms, deposit);
         (Offer[] memory offers, bytes[] memory signatures) = _offers(job);
         _refuseAccept(
-            job, offers, signatures, abi.encodeWithSelector(IJobs.EscrowTooSmall.selector, deposit, deposit + 1)
+            job, offers, signatures, abi.encodeWithSelector(IJobOffers.EscrowTooSmall.selector, deposit, deposit + 1)
         );
     }
 

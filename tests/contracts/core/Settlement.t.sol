@@ -3,6 +3,7 @@ pragma solidity ^0.8.28;
 
 import {IChannels} from "../../../contracts/interfaces/IChannels.sol";
 import {IJobs} from "../../../contracts/interfaces/IJobs.sol";
+import {IJobPayments} from "../../../contracts/interfaces/jobs/IJobPayments.sol";
 import {JobTerms, Voucher} from "../../../contracts/types/Types.sol";
 import {ProtocolTest} from "../protocol/ProtocolTest.sol";
 
@@ -436,18 +437,18 @@ contract SettlementTest is ProtocolTest {
     /// @dev Release and mint of the same sum: what is collected is gone.
     function test_collect_once() public {
         vm.startPrank(user);
-        vm.expectRevert(IJobs.NothingToCollect.selector);
+        vm.expectRevert(IJobPayments.NothingToCollect.selector);
         jobs.collect(ETH);
         vm.stopPrank();
         uint64 job = _post(_terms(ETH, 1, 1, 1));
         vm.startPrank(user);
         jobs.cancel(job);
-        vm.expectRevert(IJobs.NothingToCollect.selector);
+        vm.expectRevert(IJobPayments.NothingToCollect.selector);
         jobs.collect(address(sno));
         vm.expectEmit(address(jobs));
-        emit IJobs.Collected(user, ETH, PRICE);
+        emit IJobPayments.Collected(user, ETH, PRICE);
         assertEq(jobs.collect(ETH), PRICE);
-        vm.expectRevert(IJobs.NothingToCollect.selector);
+        vm.expectRevert(IJobPayments.NothingToCollect.selector);
         jobs.collect(ETH);
     }
 
@@ -457,7 +458,7 @@ contract SettlementTest is ProtocolTest {
         vm.deal(address(this), 1 ether);
         uint64 job = picky.post{value: 1 ether}(jobs, terms);
         picky.cancel(jobs, job);
-        vm.expectRevert(IJobs.TransferFailed.selector);
+        vm.expectRevert(IJobPayments.TransferFailed.selector);
         picky.collect(jobs);
         assertEq(jobs.creditOf(address(picky), ETH), 1 ether, "still owed");
         picky.accept();

@@ -4,6 +4,9 @@ pragma solidity ^0.8.28;
 import {Vm} from "forge-std/Vm.sol";
 
 import {IChallenges} from "../../../contracts/interfaces/IChallenges.sol";
+import {IChallengeAnswers} from "../../../contracts/interfaces/challenges/IChallengeAnswers.sol";
+import {IChallengeMoney} from "../../../contracts/interfaces/challenges/IChallengeMoney.sol";
+import {IChallengeQuestions} from "../../../contracts/interfaces/challenges/IChallengeQuestions.sol";
 import {AnswerCost} from "../../../contracts/libraries/challenges/AnswerCost.sol";
 import {Facts, Position} from "../../../contracts/types/Challenge.sol";
 import {BoundaryLogs} from "../../../contracts/types/Types.sol";
@@ -40,15 +43,15 @@ abstract contract ChallengeFeed is ProtocolTest {
             uint256 challenge = uint256(logs[i].topics[1]);
             if (kind == IChallenges.Established.selector) {
                 factsOf[challenge] = abi.decode(data, (Facts));
-            } else if (kind == IChallenges.Asked.selector) {
+            } else if (kind == IChallengeQuestions.Asked.selector) {
                 (, positions[challenge], hinted) = abi.decode(data, (uint40, Position, bytes));
-            } else if (kind == IChallenges.Answered.selector) {
+            } else if (kind == IChallengeAnswers.Answered.selector) {
                 (, positions[challenge], led, answered) = abi.decode(data, (uint40, Position, bytes32[], bytes));
-            } else if (kind == IChallenges.Stated.selector) {
+            } else if (kind == IChallengeAnswers.Stated.selector) {
                 stated = abi.decode(data, (bytes));
-            } else if (kind == IChallenges.Charged.selector) {
+            } else if (kind == IChallengeMoney.Charged.selector) {
                 (charged,,) = abi.decode(data, (uint256, uint256, bool));
-            } else if (kind == IChallenges.LogsGiven.selector) {
+            } else if (kind == IChallengeAnswers.LogsGiven.selector) {
                 (logsGiven,,) = abi.decode(data, (BoundaryLogs, bytes, bytes));
             }
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {IChallenges} from "../../../../contracts/interfaces/IChallenges.sol";
+import {IChallengeAnswers} from "../../../../contracts/interfaces/challenges/IChallengeAnswers.sol";
 import {AnswerCost} from "../../../../contracts/libraries/challenges/AnswerCost.sol";
 import {Dissection} from "../../../../contracts/libraries/challenges/Dissection.sol";
 import {Position, Subject} from "../../../../contracts/types/Challenge.sol";
@@ -68,7 +68,7 @@ contract AnswerCostTest is ChallengeTest {
         challenges.askTree(ID, positions[ID], factsOf[ID], Subject.Steps, _plain(2));
         _follow();
         Position memory p = positions[ID];
-        bytes memory call = abi.encodeCall(IChallenges.answer, (ID, p, _noWay(), _dataOf(ID, p)));
+        bytes memory call = abi.encodeCall(IChallengeAnswers.answer, (ID, p, _noWay(), _dataOf(ID, p)));
         vm.prank(workers[STAGE].addr);
         (bool done,) = address(challenges).call(bytes.concat(call, new bytes(60_000)));
         assertTrue(done, "padding is no fault");

@@ -4,6 +4,7 @@ pragma solidity ^0.8.28;
 import {IChannels} from "../../../../contracts/interfaces/IChannels.sol";
 import {ICheckpoints} from "../../../../contracts/interfaces/ICheckpoints.sol";
 import {IJobs} from "../../../../contracts/interfaces/IJobs.sol";
+import {IJobPayments} from "../../../../contracts/interfaces/jobs/IJobPayments.sol";
 import {Merkle} from "../../../../contracts/libraries/proofs/Merkle.sol";
 import {Holder} from "../../../../contracts/types/Custody.sol";
 import {Claim, ClaimLink, JobKind, Voucher} from "../../../../contracts/types/Types.sol";
@@ -189,7 +190,7 @@ abstract contract ClaimMoves is AuditMoves {
             ++lateRedemptions;
             return abi.encodeWithSelector(IChannels.RedemptionOver.selector, record.deadline);
         }
-        if (convictedOn[job][lane]) return abi.encodeWithSelector(IJobs.LaneConvicted.selector, stage, replica);
+        if (convictedOn[job][lane]) return abi.encodeWithSelector(IJobPayments.LaneConvicted.selector, stage, replica);
         return "";
     }
 
