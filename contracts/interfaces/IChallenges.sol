@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Facts, Position, Question, Subject} from "../types/Challenge.sol";
+import {Facts, Question, Subject} from "../types/Challenge.sol";
 import {Claim} from "../types/Types.sol";
 import {IChallengeAnswers} from "./challenges/IChallengeAnswers.sol";
 import {IChallengeMoney} from "./challenges/IChallengeMoney.sol";
