@@ -5,61 +5,41 @@ import {IStepVerifier} from "../../../contracts/interfaces/IStepVerifier.sol";
 import {TensorTypes} from "../../../contracts/libraries/encoding/TensorTypes.sol";
 import {Opcodes} from "../../../contracts/libraries/operators/Opcodes.sol";
 import {Operator, TensorType, Window} from "../../../contracts/types/Types.sol";
-import {GoodOperators} from "../verifier/GoodOperators.sol";
+import {OperatorTest} from "../verifier/OperatorTest.sol";
 import {Tensor} from "../verifier/VerifierTest.sol";
 
 /// @notice As `StepVerifierForm`, of the operators that training adds; and that the contract which knows them answers
 /// as the one does that asks it.
-contract StepVerifierTrainingFormTest is GoodOperators {
+contract StepVerifierTrainingFormTest is OperatorTest {
     using TensorTypes for TensorType;
-
-    function _refuses(Operator memory op, Window[][] memory windows) private {
-        vm.expectRevert(IStepVerifier.MalformedOperator.selector);
-        verifier.recompute(op, 0, context, windows);
-    }
-
-    /// @dev Both ends of a range pass, their neighbours do not.
-    function _range(uint8 opcode, uint256 attribute, int64 low, int64 high) private {
-        (Operator memory op, Tensor[] memory inputs) = good(opcode);
-        Window[][] memory windows = wholeWindows(inputs);
-        op.attributes[attribute] = low;
-        verifier.recompute(op, 0, context, windows);
-        op.attributes[attribute] = high;
-        verifier.recompute(op, 0, context, windows);
-        int64[4] memory refused = [low - 1, high + 1, type(int64).min, type(int64).max];
-        for (uint256 i = 0; i < refused.length; ++i) {
-            op.attributes[attribute] = refused[i];
-            _refuses(op, windows);
-        }
-    }
 
     function test_attributeRanges() public {
         int64 c = 2 ** 40;
         int64 word = 2 ** 32;
-        _range(Opcodes.ROW_COMBINE, 0, 1 - c, c - 1);
-        _range(Opcodes.ROW_COMBINE, 1, 1 - c, c - 1);
-        _range(Opcodes.ROW_COMBINE, 2, -63, 63);
-        _range(Opcodes.ROW_MUL, 0, -63, 63);
-        _range(Opcodes.INVERSE_NORM, 0, 0, 1);
-        _range(Opcodes.INVERSE_NORM, 1, 1, 2 ** 60 - 1);
-        _range(Opcodes.INVERSE_NORM, 2, -32, 63);
-        _range(Opcodes.GATHER_GRAD, 0, -63, 63);
-        _range(Opcodes.RATIO, 0, 0, 40);
-        _range(Opcodes.RATIO, 1, 1, c - 1);
-        _range(Opcodes.SHRINK, 0, 1, 2 ** 31 - 1);
-        _range(Opcodes.SHRINK, 1, 0, 30);
-        _range(Opcodes.GROUP_SUM, 1, -63, 63);
-        _range(Opcodes.DROPOUT, 0, 1, word);
-        _range(Opcodes.DROPOUT, 1, 0, word - 1);
-        _range(Opcodes.DROPOUT, 2, 1 - c, c - 1);
-        _range(Opcodes.DROPOUT, 3, -63, 63);
+        range(Opcodes.ROW_COMBINE, 0, 1 - c, c - 1);
+        range(Opcodes.ROW_COMBINE, 1, 1 - c, c - 1);
+        range(Opcodes.ROW_COMBINE, 2, -63, 63);
+        range(Opcodes.ROW_MUL, 0, -63, 63);
+        range(Opcodes.INVERSE_NORM, 0, 0, 1);
+        range(Opcodes.INVERSE_NORM, 1, 1, 2 ** 60 - 1);
+        range(Opcodes.INVERSE_NORM, 2, -32, 63);
+        range(Opcodes.GATHER_GRAD, 0, -63, 63);
+        range(Opcodes.RATIO, 0, 0, 40);
+        range(Opcodes.RATIO, 1, 1, c - 1);
+        range(Opcodes.SHRINK, 0, 1, 2 ** 31 - 1);
+        range(Opcodes.SHRINK, 1, 0, 30);
+        range(Opcodes.GROUP_SUM, 1, -63, 63);
+        range(Opcodes.DROPOUT, 0, 1, word);
+        range(Opcodes.DROPOUT, 1, 0, word - 1);
+        range(Opcodes.DROPOUT, 2, 1 - c, c - 1);
+        range(Opcodes.DROPOUT, 3, -63, 63);
         // Rows of 6, of which 5 are taken.
-        _range(Opcodes.SLICE, 0, 0, 1);
-        _range(Opcodes.DITHER, 0, 0, 32);
-        _range(Opcodes.DITHER, 1, 0, word - 1);
-        _range(Opcodes.ROW_SHIFT, 0, 2, 64);
-        _range(Opcodes.SHIFTED_MAT_MUL, 0, 0, 2);
-        _range(Opcodes.SHIFTED_MAT_MUL, 1, -32, 63);
+        range(Opcodes.SLICE, 0, 0, 1);
+        range(Opcodes.DITHER, 0, 0, 32);
+        range(Opcodes.DITHER, 1, 0, word - 1);
+        range(Opcodes.ROW_SHIFT, 0, 2, 64);
+        range(Opcodes.SHIFTED_MAT_MUL, 0, 0, 2);
+        range(Opcodes.SHIFTED_MAT_MUL, 1, -32, 63);
     }
 
     /// @notice Attributes of a dropped element are looked at, too.
@@ -68,9 +48,9 @@ contract StepVerifierTrainingFormTest is GoodOperators {
         op.attributes[0] = 1;
         assertEq(verifier.recompute(op, 0, context, new Window[][](0)), 0);
         op.attributes[2] = 2 ** 40;
-        _refuses(op, wholeWindows(inputs));
+        refuses(op, wholeWindows(inputs));
         (op.attributes[2], op.attributes[3]) = (1, 64);
-        _refuses(op, wholeWindows(inputs));
+        refuses(op, wholeWindows(inputs));
     }
 
     /// @notice Rows of six elements and of three: heads that do not divide both, or do not fit into the latter.
@@ -79,85 +59,76 @@ contract StepVerifierTrainingFormTest is GoodOperators {
         int64[7] memory refused = [int64(0), -1, -3, 1, 3, 4, 7];
         for (uint256 i = 0; i < refused.length; ++i) {
             op.attributes[0] = refused[i];
-            _refuses(op, wholeWindows(inputs));
+            refuses(op, wholeWindows(inputs));
         }
         op.attributes[0] = 2;
         verifier.recompute(op, 0, context, wholeWindows(inputs));
         // 129 heads of a group are too many, 128 are not.
         inputs = list(filled(matrix(8, 3, 2, 129)));
         op = operatorOf(Opcodes.GROUP_SUM, matrix(16, 3, 2, 1), inputs, ints(129, 0));
-        _refuses(op, wholeWindows(inputs));
+        refuses(op, wholeWindows(inputs));
         inputs = list(filled(matrix(8, 3, 2, 128)));
         op = operatorOf(Opcodes.GROUP_SUM, matrix(16, 3, 2, 1), inputs, ints(128, 0));
         assertEq(verifier.recompute(op, 0, context, wholeWindows(inputs)), 192);
     }
 
     function test_shapesAndWidths() public {
-        _swap(Opcodes.ROW_COMBINE, 0, matrix(8, 3, 6, 4));
-        _swap(Opcodes.ROW_COMBINE, 1, vector(8, 3, 5));
-        _swap(Opcodes.ROW_COMBINE, 1, vector(8, 3, 48));
-        _swap(Opcodes.ROW_COMBINE, 9, matrix(9, 0, 6, 4));
-        _swap(Opcodes.ROW_MUL, 0, vector(8, 3, 24));
-        _swap(Opcodes.ROW_MUL, 1, vector(8, 3, 7));
-        _swap(Opcodes.ROW_MUL, 9, matrix(9, 0, 6, 4));
-        _swap(Opcodes.INVERSE_NORM, 0, matrix(25, 3, 4, 6));
-        _swap(Opcodes.INVERSE_NORM, 9, vector(32, 20, 5));
-        _swap(Opcodes.INVERSE_NORM, 9, vector(32, 20, 3));
-        _swap(Opcodes.INVERSE_NORM, 9, vector(32, 20, 48));
-        _swap(Opcodes.GATHER_GRAD, 0, vector(8, 3, 24));
-        _swap(Opcodes.GATHER_GRAD, 0, cube(8, 3, 1, 4, 6));
-        _swap(Opcodes.GATHER_GRAD, 0, matrix(8, 3, 5, 6));
-        _swap(Opcodes.GATHER_GRAD, 1, vector(8, 0, 5));
-        _swap(Opcodes.GATHER_GRAD, 9, matrix(16, 0, 4, 5));
-        _swap(Opcodes.GATHER_GRAD, 9, cube(16, 0, 1, 5, 4));
-        _swap(Opcodes.GATHER_GRAD, 9, vector(16, 0, 4));
-        _swap(Opcodes.RATIO, 0, matrix(8, 3, 6, 4));
-        _swap(Opcodes.RATIO, 1, matrix(30, 2, 6, 4));
-        _swap(Opcodes.RATIO, 1, vector(30, 2, 24));
-        _swap(Opcodes.RATIO, 9, matrix(16, 10, 6, 4));
-        _swap(Opcodes.SHRINK, 9, matrix(16, 8, 6, 4));
-        _swap(Opcodes.AT_STEP, 0, cube(8, 3, 1, 4, 6));
-        _swap(Opcodes.AT_STEP, 0, vector(8, 3, 6));
-        _swap(Opcodes.AT_STEP, 9, vector(8, 3, 5));
-        _swap(Opcodes.AT_STEP, 9, vector(9, 3, 6));
-        _swap(Opcodes.AT_STEP, 9, vector(8, 4, 6));
-        _swap(Opcodes.AT_STEP, 9, matrix(8, 3, 4, 6));
-        _swap(Opcodes.GROUP_SUM, 9, matrix(9, 3, 4, 4));
-        _swap(Opcodes.GROUP_SUM, 9, matrix(9, 3, 4, 12));
-        _swap(Opcodes.GROUP_SUM, 9, matrix(9, 3, 3, 3));
-        _swap(Opcodes.DROPOUT, 9, matrix(9, 3, 6, 4));
-        _swap(Opcodes.SLICE, 0, vector(8, 3, 24));
-        _swap(Opcodes.SLICE, 0, cube(8, 3, 1, 4, 6));
-        _swap(Opcodes.SLICE, 0, matrix(8, 3, 5, 6));
-        _swap(Opcodes.SLICE, 9, matrix(9, 3, 4, 5));
-        _swap(Opcodes.SLICE, 9, matrix(8, 2, 4, 5));
-        _swap(Opcodes.SLICE, 9, matrix(8, 3, 4, 6));
-        _swap(Opcodes.SLICE, 9, matrix(8, 3, 4, 7));
-        _swap(Opcodes.SLICE, 9, cube(8, 3, 1, 4, 5));
-        _swap(Opcodes.DITHER, 1, vector(30, 3, 6));
-        _swap(Opcodes.DITHER, 1, vector(31, 3, 4));
-        _swap(Opcodes.DITHER, 9, matrix(16, 8, 6, 4));
-        _swap(Opcodes.ROW_SHIFT, 9, vector(8, 0, 3));
-        _swap(Opcodes.ROW_SHIFT, 9, vector(8, 0, 5));
-        _swap(Opcodes.SHIFT_ROWS, 1, vector(8, 0, 3));
-        _swap(Opcodes.SHIFT_ROWS, 1, vector(8, 0, 24));
-        _swap(Opcodes.SHIFT_ROWS, 9, matrix(8, 3, 6, 4));
-        _swap(Opcodes.SHIFTED_MAT_MUL, 0, matrix(8, 3, 4, 3));
-        _swap(Opcodes.SHIFTED_MAT_MUL, 0, cube(8, 3, 1, 4, 6));
-        _swap(Opcodes.SHIFTED_MAT_MUL, 1, matrix(16, 0, 5, 4));
-        _swap(Opcodes.SHIFTED_MAT_MUL, 1, matrix(7, 0, 5, 7));
-        _swap(Opcodes.SHIFTED_MAT_MUL, 2, vector(8, 0, 5));
-        _swap(Opcodes.SHIFTED_MAT_MUL, 3, vector(16, 4, 4));
-        _swap(Opcodes.SHIFTED_MAT_MUL, 9, matrix(24, 0, 5, 4));
-    }
-
-    /// @dev Operand `place`, or the output for 9, takes a type that does not go with the rest.
-    function _swap(uint8 opcode, uint256 place, TensorType tensorType) private {
-        (Operator memory op, Tensor[] memory inputs) = good(opcode);
-        if (place == 9) op.output = tensorType;
-        else op.operands[place].tensorType = tensorType;
-        assertTrue(tensorType.isValid());
-        _refuses(op, wholeWindows(inputs));
+        swap(Opcodes.ROW_COMBINE, 0, matrix(8, 3, 6, 4));
+        swap(Opcodes.ROW_COMBINE, 1, vector(8, 3, 5));
+        swap(Opcodes.ROW_COMBINE, 1, vector(8, 3, 48));
+        swap(Opcodes.ROW_COMBINE, 9, matrix(9, 0, 6, 4));
+        swap(Opcodes.ROW_MUL, 0, vector(8, 3, 24));
+        swap(Opcodes.ROW_MUL, 1, vector(8, 3, 7));
+        swap(Opcodes.ROW_MUL, 9, matrix(9, 0, 6, 4));
+        swap(Opcodes.INVERSE_NORM, 0, matrix(25, 3, 4, 6));
+        swap(Opcodes.INVERSE_NORM, 9, vector(32, 20, 5));
+        swap(Opcodes.INVERSE_NORM, 9, vector(32, 20, 3));
+        swap(Opcodes.INVERSE_NORM, 9, vector(32, 20, 48));
+        swap(Opcodes.GATHER_GRAD, 0, vector(8, 3, 24));
+        swap(Opcodes.GATHER_GRAD, 0, cube(8, 3, 1, 4, 6));
+        swap(Opcodes.GATHER_GRAD, 0, matrix(8, 3, 5, 6));
+        swap(Opcodes.GATHER_GRAD, 1, vector(8, 0, 5));
+        swap(Opcodes.GATHER_GRAD, 9, matrix(16, 0, 4, 5));
+        swap(Opcodes.GATHER_GRAD, 9, cube(16, 0, 1, 5, 4));
+        swap(Opcodes.GATHER_GRAD, 9, vector(16, 0, 4));
+        swap(Opcodes.RATIO, 0, matrix(8, 3, 6, 4));
+        swap(Opcodes.RATIO, 1, matrix(30, 2, 6, 4));
+        swap(Opcodes.RATIO, 1, vector(30, 2, 24));
+        swap(Opcodes.RATIO, 9, matrix(16, 10, 6, 4));
+        swap(Opcodes.SHRINK, 9, matrix(16, 8, 6, 4));
+        swap(Opcodes.AT_STEP, 0, cube(8, 3, 1, 4, 6));
+        swap(Opcodes.AT_STEP, 0, vector(8, 3, 6));
+        swap(Opcodes.AT_STEP, 9, vector(8, 3, 5));
+        swap(Opcodes.AT_STEP, 9, vector(9, 3, 6));
+        swap(Opcodes.AT_STEP, 9, vector(8, 4, 6));
+        swap(Opcodes.AT_STEP, 9, matrix(8, 3, 4, 6));
+        swap(Opcodes.GROUP_SUM, 9, matrix(9, 3, 4, 4));
+        swap(Opcodes.GROUP_SUM, 9, matrix(9, 3, 4, 12));
+        swap(Opcodes.GROUP_SUM, 9, matrix(9, 3, 3, 3));
+        swap(Opcodes.DROPOUT, 9, matrix(9, 3, 6, 4));
+        swap(Opcodes.SLICE, 0, vector(8, 3, 24));
+        swap(Opcodes.SLICE, 0, cube(8, 3, 1, 4, 6));
+        swap(Opcodes.SLICE, 0, matrix(8, 3, 5, 6));
+        swap(Opcodes.SLICE, 9, matrix(9, 3, 4, 5));
+        swap(Opcodes.SLICE, 9, matrix(8, 2, 4, 5));
+        swap(Opcodes.SLICE, 9, matrix(8, 3, 4, 6));
+        swap(Opcodes.SLICE, 9, matrix(8, 3, 4, 7));
+        swap(Opcodes.SLICE, 9, cube(8, 3, 1, 4, 5));
+        swap(Opcodes.DITHER, 1, vector(30, 3, 6));
+        swap(Opcodes.DITHER, 1, vector(31, 3, 4));
+        swap(Opcodes.DITHER, 9, matrix(16, 8, 6, 4));
+        swap(Opcodes.ROW_SHIFT, 9, vector(8, 0, 3));
+        swap(Opcodes.ROW_SHIFT, 9, vector(8, 0, 5));
+        swap(Opcodes.SHIFT_ROWS, 1, vector(8, 0, 3));
+        swap(Opcodes.SHIFT_ROWS, 1, vector(8, 0, 24));
+        swap(Opcodes.SHIFT_ROWS, 9, matrix(8, 3, 6, 4));
+        swap(Opcodes.SHIFTED_MAT_MUL, 0, matrix(8, 3, 4, 3));
+        swap(Opcodes.SHIFTED_MAT_MUL, 0, cube(8, 3, 1, 4, 6));
+        swap(Opcodes.SHIFTED_MAT_MUL, 1, matrix(16, 0, 5, 4));
+        swap(Opcodes.SHIFTED_MAT_MUL, 1, matrix(7, 0, 5, 7));
+        swap(Opcodes.SHIFTED_MAT_MUL, 2, vector(8, 0, 5));
+        swap(Opcodes.SHIFTED_MAT_MUL, 3, vector(16, 4, 4));
+        swap(Opcodes.SHIFTED_MAT_MUL, 9, matrix(24, 0, 5, 4));
     }
 
     // What training changed of other operators.
@@ -166,7 +137,7 @@ contract StepVerifierTrainingFormTest is GoodOperators {
     function test_causalParts() public {
         Tensor memory a = filled(matrix(8, 3, 4, 6));
         Operator memory op = operatorOf(Opcodes.ROW_MAX, matrix(8, 3, 4, 2), list(a), ints(1));
-        _refuses(op, wholeWindows(list(a)));
+        refuses(op, wholeWindows(list(a)));
         op.attributes[0] = 0;
         verifier.recompute(op, 0, context, wholeWindows(list(a)));
     }
@@ -180,7 +151,7 @@ contract StepVerifierTrainingFormTest is GoodOperators {
             [cube(8, 3, 2, 3, 4), cube(8, 3, 1, 4, 3), cube(8, 3, 4, 2, 3), cube(8, 3, 3, 4, 2), matrix(8, 3, 8, 3)];
         for (uint256 i = 0; i < refused.length; ++i) {
             op.output = refused[i];
-            _refuses(op, wholeWindows(list(a)));
+            refuses(op, wholeWindows(list(a)));
         }
     }
 

@@ -158,7 +158,7 @@ abstract contract GoodOperators is VerifierTest {
             op = operatorOf(opcode, matrix(8, 0, 4, 2), inputs = list(a), ints(2));
         } else if (opcode == Opcodes.SHIFT_ROWS) {
             op = operatorOf(opcode, matrix(8, 3, 4, 6), inputs = list(a, shifts), ints());
-        } else {
+        } else if (opcode == Opcodes.SHIFTED_MAT_MUL) {
             inputs = list(a, filled(matrix(7, 0, 5, 4)), shifts, filled(vector(16, 4, 5)));
             op = operatorOf(opcode, matrix(24, 0, 4, 5), inputs, ints(1, 7));
         }
