@@ -1,6 +1,6 @@
 //! Tiny model folders as Hugging Face writes them, for tests: every family, random weights, a tokenizer.
 //!
-//! Names and shapes stand here as the publishers' own files have them, not as the importer expects them.
+//! What a family's files hold, the family says (`family/tiny.rs`).
 
 pub mod gguf;
 pub mod integers;
@@ -8,26 +8,16 @@ pub mod integers;
 use serde_json::{Map, Value, json};
 
 use super::family::Family;
+use super::family::tiny::WIDTH;
+
+pub use super::family::tiny::{CONTEXT, LAYERS, VOCABULARY};
 
 /// Every family.
 pub const FAMILIES: [Family; Family::ALL.len()] = Family::ALL;
 /// Words of the tokenizer, special tokens included; models have [`VOCABULARY`] rows.
 pub const WORDS: [&str; 12] = ["<s>", "<pad>", "</s>", "<unk>", "the", "cat", "dog", "sat", "ran", "on", "a", "mat"];
-/// Tokens of a tiny model: more than its tokenizer has, as is usual.
-pub const VOCABULARY: usize = 16;
-/// Layers of a tiny model.
-pub const LAYERS: usize = 2;
 /// Layers of a deeper one.
 const DEEP: usize = 7;
-
-const WIDTH: usize = 8;
-const HIDDEN: usize = 12;
-const KV_HEADS: usize = 1;
-const HEADS: usize = 2;
-/// Heads of Qwen 3 and Gemma 3 need not add up to their width.
-const WIDE_HEAD: usize = 6;
-/// Most tokens of a text.
-pub const CONTEXT: usize = 10;
 
 /// A tensor of a file.
 #[derive(Clone, PartialEq, Debug)]
@@ -120,17 +110,12 @@ impl Folder {
     }
 
     fn of(family: Family, layers: usize) -> Self {
-        let config = match config(family) {
+        let tiny = family.tiny(layers);
+        let config = match tiny.config {
             Value::Object(fields) => fields,
             _ => Map::new(),
         };
-        let shapes = match family {
-            Family::Bert => bert("bert.", CONTEXT, 2),
-            Family::Roberta => bert("roberta.", CONTEXT + 2, 1),
-            Family::Gpt2 => gpt2(),
-            Family::Llama | Family::Mistral | Family::Qwen2 | Family::Qwen3 | Family::Gemma3 => llama(family, layers),
-        };
-        let tensors = shapes.into_iter().map(|(name, shape)| {
+        let tensors = tiny.shapes.into_iter().map(|(name, shape)| {
             let values = values(&name, shape.iter().product());
             Tensor { name, shape, values }
         });
@@ -210,165 +195,6 @@ pub fn tokenizer_json() -> Vec<u8> {
     })
     .to_string()
     .into_bytes()
-}
-
-fn config(family: Family) -> Value {
-    let encoder = |kind: &str, class: &str, rows: usize, types: usize| {
-        json!({ "model_type": kind, "architectures": [class], "vocab_size": VOCABULARY, "hidden_size": WIDTH,
-                "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "intermediate_size": HIDDEN,
-                "hidden_act": "gelu", "max_position_embeddings": rows, "type_vocab_size": types,
-                "layer_norm_eps": 1e-12, "pad_token_id": 1, "position_embedding_type": "absolute" })
-    };
-    let llama = |kind: &str, class: &str, more: Value| {
-        let mut fields = json!({
-            "model_type": kind, "architectures": [class], "vocab_size": VOCABULARY, "hidden_size": WIDTH,
-            "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "num_key_value_heads": KV_HEADS,
-            "intermediate_size": HIDDEN, "hidden_act": "silu", "max_position_embeddings": CONTEXT,
-            "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": false, "torch_dtype": "bfloat16",
-            "bos_token_id": 0, "eos_token_id": 2 });
-        if let (Value::Object(fields), Value::Object(more)) = (&mut fields, more) {
-            fields.extend(more);
-        }
-        fields
-    };
-    match family {
-        Family::Bert => encoder("bert", "BertForMaskedLM", CONTEXT, 2),
-        Family::Roberta => encoder("roberta", "RobertaForMaskedLM", CONTEXT + 2, 1),
-        Family::Gpt2 => json!({
-            "model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": VOCABULARY, "n_embd": WIDTH,
-            "n_layer": LAYERS, "n_head": HEADS, "n_positions": CONTEXT, "n_ctx": CONTEXT, "n_inner": HIDDEN,
-            "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5, "bos_token_id": 0, "eos_token_id": 2 }),
-        Family::Llama => llama(
-            "llama",
-            "LlamaForCausalLM",
-            json!({ "attention_bias": false, "mlp_bias": false,
-            "rope_scaling": { "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-                              "original_max_position_embeddings": 128, "rope_type": "llama3" },
-            "rope_theta": 100.0, "eos_token_id": [2, 3] }),
-        ),
-        Family::Mistral => llama("mistral", "MistralForCausalLM", json!({ "sliding_window": null })),
-        Family::Qwen2 => llama(
-            "qwen2",
-            "Qwen2ForCausalLM",
-            json!({ "tie_word_embeddings": true,
-            "use_sliding_window": false, "sliding_window": 4, "max_window_layers": 1 }),
-        ),
-        Family::Qwen3 => llama(
-            "qwen3",
-            "Qwen3ForCausalLM",
-            json!({ "head_dim": WIDE_HEAD, "attention_bias": false,
-            "use_sliding_window": false, "sliding_window": null }),
-        ),
-        // The first layer sees three tokens, the second all.
-        Family::Gemma3 => {
-            let mut fields = llama(
-                "gemma3_text",
-                "Gemma3ForCausalLM",
-                json!({ "head_dim": WIDE_HEAD, "hidden_activation": "gelu_pytorch_tanh", "query_pre_attn_scalar": 6,
-                "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0, "rope_scaling": null, "sliding_window": 3,
-                "sliding_window_pattern": 2, "attention_bias": false, "attn_logit_softcapping": null,
-                "final_logit_softcapping": null, "tie_word_embeddings": true }),
-            );
-            fields.as_object_mut().map(|fields| fields.remove("hidden_act"));
-            fields
-        }
-    }
-}
-
-type Shapes = Vec<(String, Vec<usize>)>;
-
-fn bert(prefix: &str, rows: usize, types: usize) -> Shapes {
-    let mut list = vec![
-        (format!("{prefix}embeddings.word_embeddings.weight"), vec![VOCABULARY, WIDTH]),
-        (format!("{prefix}embeddings.position_embeddings.weight"), vec![rows, WIDTH]),
-        (format!("{prefix}embeddings.token_type_embeddings.weight"), vec![types, WIDTH]),
-        (format!("{prefix}embeddings.LayerNorm.weight"), vec![WIDTH]),
-        (format!("{prefix}embeddings.LayerNorm.bias"), vec![WIDTH]),
-        (format!("{prefix}pooler.dense.weight"), vec![WIDTH, WIDTH]),
-        (format!("{prefix}pooler.dense.bias"), vec![WIDTH]),
-    ];
-    for n in 0..LAYERS {
-        for (part, outputs, inputs) in [
-            ("attention.self.query", WIDTH, WIDTH),
-            ("attention.self.key", WIDTH, WIDTH),
-            ("attention.self.value", WIDTH, WIDTH),
-            ("attention.output.dense", WIDTH, WIDTH),
-            ("intermediate.dense", HIDDEN, WIDTH),
-            ("output.dense", WIDTH, HIDDEN),
-        ] {
-            list.push((format!("{prefix}encoder.layer.{n}.{part}.weight"), vec![outputs, inputs]));
-            list.push((format!("{prefix}encoder.layer.{n}.{part}.bias"), vec![outputs]));
-        }
-        for part in ["attention.output.LayerNorm", "output.LayerNorm"] {
-            list.push((format!("{prefix}encoder.layer.{n}.{part}.weight"), vec![WIDTH]));
-            list.push((format!("{prefix}encoder.layer.{n}.{part}.bias"), vec![WIDTH]));
-        }
-    }
-    list
-}
-
-fn gpt2() -> Shapes {
-    let mut list = vec![
-        ("transformer.wte.weight".into(), vec![VOCABULARY, WIDTH]),
-        ("transformer.wpe.weight".into(), vec![CONTEXT, WIDTH]),
-        ("transformer.ln_f.weight".into(), vec![WIDTH]),
-        ("transformer.ln_f.bias".into(), vec![WIDTH]),
-    ];
-    for n in 0..LAYERS {
-        list.push((format!("transformer.h.{n}.attn.bias"), vec![1, 1, CONTEXT, CONTEXT]));
-        for part in ["ln_1", "ln_2"] {
-            list.push((format!("transformer.h.{n}.{part}.weight"), vec![WIDTH]));
-            list.push((format!("transformer.h.{n}.{part}.bias"), vec![WIDTH]));
-        }
-        for (part, inputs, outputs) in [
-            ("attn.c_attn", WIDTH, 3 * WIDTH),
-            ("attn.c_proj", WIDTH, WIDTH),
-            ("mlp.c_fc", WIDTH, HIDDEN),
-            ("mlp.c_proj", HIDDEN, WIDTH),
-        ] {
-            list.push((format!("transformer.h.{n}.{part}.weight"), vec![inputs, outputs]));
-            list.push((format!("transformer.h.{n}.{part}.bias"), vec![outputs]));
-        }
-    }
-    list
-}
-
-fn llama(family: Family, layers: usize) -> Shapes {
-    let (gemma, normalised) = (family == Family::Gemma3, matches!(family, Family::Qwen3 | Family::Gemma3));
-    let head = if normalised { WIDE_HEAD } else { WIDTH / HEADS };
-    let mut list =
-        vec![("model.embed_tokens.weight".into(), vec![VOCABULARY, WIDTH]), ("model.norm.weight".into(), vec![WIDTH])];
-    if family != Family::Qwen2 && !gemma {
-        list.push(("lm_head.weight".into(), vec![VOCABULARY, WIDTH]));
-    }
-    for n in 0..layers {
-        for (part, outputs, inputs) in [
-            ("self_attn.q_proj", HEADS * head, WIDTH),
-            ("self_attn.k_proj", KV_HEADS * head, WIDTH),
-            ("self_attn.v_proj", KV_HEADS * head, WIDTH),
-            ("self_attn.o_proj", WIDTH, HEADS * head),
-            ("mlp.gate_proj", HIDDEN, WIDTH),
-            ("mlp.up_proj", HIDDEN, WIDTH),
-            ("mlp.down_proj", WIDTH, HIDDEN),
-        ] {
-            list.push((format!("model.layers.{n}.{part}.weight"), vec![outputs, inputs]));
-            if family == Family::Qwen2 && matches!(part, "self_attn.q_proj" | "self_attn.k_proj" | "self_attn.v_proj") {
-                list.push((format!("model.layers.{n}.{part}.bias"), vec![outputs]));
-            }
-        }
-        for part in ["input_layernorm", "post_attention_layernorm"] {
-            list.push((format!("model.layers.{n}.{part}.weight"), vec![WIDTH]));
-        }
-        let around = ["pre_feedforward_layernorm", "post_feedforward_layernorm"];
-        for part in around.into_iter().filter(|_| gemma) {
-            list.push((format!("model.layers.{n}.{part}.weight"), vec![WIDTH]));
-        }
-        if normalised {
-            list.push((format!("model.layers.{n}.self_attn.q_norm.weight"), vec![head]));
-            list.push((format!("model.layers.{n}.self_attn.k_norm.weight"), vec![head]));
-        }
-    }
-    list
 }
 
 /// Header length, header, values: the format as it is specified.

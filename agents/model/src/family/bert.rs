@@ -137,3 +137,52 @@ pub(super) fn module(module: &str) -> Option<String> {
     };
     Some(theirs.to_owned())
 }
+
+/// Its tiny model.
+#[cfg(any(test, feature = "fixture"))]
+pub(super) mod tiny {
+    use serde_json::json;
+
+    use super::super::tiny::{CONTEXT, HEADS, HIDDEN, LAYERS, Tiny, VOCABULARY, WIDTH};
+
+    /// A tiny model in these words: the kind and class of its configuration, what its names begin with, rows of
+    /// positions, types of tokens.
+    pub(in crate::family) fn written(kind: &str, class: &str, prefix: &str, (rows, types): (usize, usize)) -> Tiny {
+        let config = json!({
+            "model_type": kind, "architectures": [class], "vocab_size": VOCABULARY, "hidden_size": WIDTH,
+            "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "intermediate_size": HIDDEN, "hidden_act": "gelu",
+            "max_position_embeddings": rows, "type_vocab_size": types, "layer_norm_eps": 1e-12, "pad_token_id": 1,
+            "position_embedding_type": "absolute" });
+        let mut shapes = vec![
+            (format!("{prefix}embeddings.word_embeddings.weight"), vec![VOCABULARY, WIDTH]),
+            (format!("{prefix}embeddings.position_embeddings.weight"), vec![rows, WIDTH]),
+            (format!("{prefix}embeddings.token_type_embeddings.weight"), vec![types, WIDTH]),
+            (format!("{prefix}embeddings.LayerNorm.weight"), vec![WIDTH]),
+            (format!("{prefix}embeddings.LayerNorm.bias"), vec![WIDTH]),
+            (format!("{prefix}pooler.dense.weight"), vec![WIDTH, WIDTH]),
+            (format!("{prefix}pooler.dense.bias"), vec![WIDTH]),
+        ];
+        for n in 0..LAYERS {
+            for (part, outputs, inputs) in [
+                ("attention.self.query", WIDTH, WIDTH),
+                ("attention.self.key", WIDTH, WIDTH),
+                ("attention.self.value", WIDTH, WIDTH),
+                ("attention.output.dense", WIDTH, WIDTH),
+                ("intermediate.dense", HIDDEN, WIDTH),
+                ("output.dense", WIDTH, HIDDEN),
+            ] {
+                shapes.push((format!("{prefix}encoder.layer.{n}.{part}.weight"), vec![outputs, inputs]));
+                shapes.push((format!("{prefix}encoder.layer.{n}.{part}.bias"), vec![outputs]));
+            }
+            for part in ["attention.output.LayerNorm", "output.LayerNorm"] {
+                shapes.push((format!("{prefix}encoder.layer.{n}.{part}.weight"), vec![WIDTH]));
+                shapes.push((format!("{prefix}encoder.layer.{n}.{part}.bias"), vec![WIDTH]));
+            }
+        }
+        Tiny { config, shapes }
+    }
+
+    pub(in crate::family) fn folder(_: usize) -> Tiny {
+        written("bert", "BertForMaskedLM", "bert.", (CONTEXT, 2))
+    }
+}

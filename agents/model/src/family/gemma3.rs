@@ -236,3 +236,25 @@ fn idle(architecture: &Architecture, _: &str, tensor: &str) -> bool {
     let of_images = ["vision_tower.", "multi_modal_projector."].iter().any(|part| bare.starts_with(part));
     of_images || tied(architecture, tensor.strip_prefix("language_model.").unwrap_or(tensor))
 }
+
+/// Its tiny model.
+#[cfg(any(test, feature = "fixture"))]
+pub(super) mod tiny {
+    use serde_json::json;
+
+    use super::super::llama::tiny::{self as llama, Own};
+    use super::super::tiny::{Tiny, WIDE_HEAD};
+
+    pub(in crate::family) fn folder(layers: usize) -> Tiny {
+        // The first layer sees three tokens, the second all.
+        let more = json!({
+            "head_dim": WIDE_HEAD, "hidden_activation": "gelu_pytorch_tanh", "query_pre_attn_scalar": 6,
+            "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0, "rope_scaling": null, "sliding_window": 3,
+            "sliding_window_pattern": 2, "attention_bias": false, "attn_logit_softcapping": null,
+            "final_logit_softcapping": null, "tie_word_embeddings": true });
+        let own = Own { head: WIDE_HEAD, output: false, head_norms: true, norms_after: true, ..Own::NONE };
+        let mut tiny = llama::written(("gemma3_text", "Gemma3ForCausalLM"), more, &own, layers);
+        tiny.config.as_object_mut().map(|fields| fields.remove("hidden_act"));
+        tiny
+    }
+}

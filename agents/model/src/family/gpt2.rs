@@ -128,3 +128,41 @@ fn idle(architecture: &Architecture, inner: &str, tensor: &str) -> bool {
     let buffer = inner.strip_prefix("h.").and_then(|rest| rest.split_once('.'));
     matches!(buffer, Some((_, "attn.bias" | "attn.masked_bias"))) || tied(architecture, tensor)
 }
+
+/// Its tiny model.
+#[cfg(any(test, feature = "fixture"))]
+pub(super) mod tiny {
+    use serde_json::json;
+
+    use super::super::tiny::{CONTEXT, HEADS, HIDDEN, LAYERS, Shapes, Tiny, VOCABULARY, WIDTH};
+
+    pub(in crate::family) fn folder(_: usize) -> Tiny {
+        let config = json!({
+            "model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": VOCABULARY, "n_embd": WIDTH,
+            "n_layer": LAYERS, "n_head": HEADS, "n_positions": CONTEXT, "n_ctx": CONTEXT, "n_inner": HIDDEN,
+            "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5, "bos_token_id": 0, "eos_token_id": 2 });
+        let mut shapes: Shapes = vec![
+            ("transformer.wte.weight".into(), vec![VOCABULARY, WIDTH]),
+            ("transformer.wpe.weight".into(), vec![CONTEXT, WIDTH]),
+            ("transformer.ln_f.weight".into(), vec![WIDTH]),
+            ("transformer.ln_f.bias".into(), vec![WIDTH]),
+        ];
+        for n in 0..LAYERS {
+            shapes.push((format!("transformer.h.{n}.attn.bias"), vec![1, 1, CONTEXT, CONTEXT]));
+            for part in ["ln_1", "ln_2"] {
+                shapes.push((format!("transformer.h.{n}.{part}.weight"), vec![WIDTH]));
+                shapes.push((format!("transformer.h.{n}.{part}.bias"), vec![WIDTH]));
+            }
+            for (part, inputs, outputs) in [
+                ("attn.c_attn", WIDTH, 3 * WIDTH),
+                ("attn.c_proj", WIDTH, WIDTH),
+                ("mlp.c_fc", WIDTH, HIDDEN),
+                ("mlp.c_proj", HIDDEN, WIDTH),
+            ] {
+                shapes.push((format!("transformer.h.{n}.{part}.weight"), vec![inputs, outputs]));
+                shapes.push((format!("transformer.h.{n}.{part}.bias"), vec![outputs]));
+            }
+        }
+        Tiny { config, shapes }
+    }
+}

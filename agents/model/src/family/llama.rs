@@ -259,3 +259,86 @@ pub(super) fn module(module: &str) -> Option<String> {
     };
     Some(theirs.to_owned())
 }
+
+/// Its tiny model.
+#[cfg(any(test, feature = "fixture"))]
+pub(super) mod tiny {
+    use serde_json::{Value, json};
+
+    use super::super::tiny::{CONTEXT, HEADS, HIDDEN, KV_HEADS, LAYERS, Shapes, Tiny, VOCABULARY, WIDTH};
+
+    /// In what a tiny model of these words differs from Llama's.
+    pub(in crate::family) struct Own {
+        /// Width of a head.
+        pub(in crate::family) head: usize,
+        /// Whether its output has weights of its own.
+        pub(in crate::family) output: bool,
+        /// Whether queries, keys and values have biases.
+        pub(in crate::family) biases: bool,
+        /// Whether queries and keys are normalised.
+        pub(in crate::family) head_norms: bool,
+        /// Whether what a layer adds is normalised, too.
+        pub(in crate::family) norms_after: bool,
+    }
+
+    impl Own {
+        pub(in crate::family) const NONE: Self =
+            Self { head: WIDTH / HEADS, output: true, biases: false, head_norms: false, norms_after: false };
+    }
+
+    /// A tiny model in these words: the kind and class of its configuration, what else that says, and how many layers.
+    pub(in crate::family) fn written((kind, class): (&str, &str), more: Value, own: &Own, layers: usize) -> Tiny {
+        let mut config = json!({
+            "model_type": kind, "architectures": [class], "vocab_size": VOCABULARY, "hidden_size": WIDTH,
+            "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "num_key_value_heads": KV_HEADS,
+            "intermediate_size": HIDDEN, "hidden_act": "silu", "max_position_embeddings": CONTEXT, "rms_norm_eps": 1e-5,
+            "rope_theta": 10000.0, "tie_word_embeddings": false, "torch_dtype": "bfloat16", "bos_token_id": 0,
+            "eos_token_id": 2 });
+        if let (Value::Object(fields), Value::Object(more)) = (&mut config, more) {
+            fields.extend(more);
+        }
+        let mut shapes: Shapes = vec![
+            ("model.embed_tokens.weight".into(), vec![VOCABULARY, WIDTH]),
+            ("model.norm.weight".into(), vec![WIDTH]),
+        ];
+        if own.output {
+            shapes.push(("lm_head.weight".into(), vec![VOCABULARY, WIDTH]));
+        }
+        for n in 0..layers {
+            for (part, outputs, inputs) in [
+                ("self_attn.q_proj", HEADS * own.head, WIDTH),
+                ("self_attn.k_proj", KV_HEADS * own.head, WIDTH),
+                ("self_attn.v_proj", KV_HEADS * own.head, WIDTH),
+                ("self_attn.o_proj", WIDTH, HEADS * own.head),
+                ("mlp.gate_proj", HIDDEN, WIDTH),
+                ("mlp.up_proj", HIDDEN, WIDTH),
+                ("mlp.down_proj", WIDTH, HIDDEN),
+            ] {
+                shapes.push((format!("model.layers.{n}.{part}.weight"), vec![outputs, inputs]));
+                if own.biases && matches!(part, "self_attn.q_proj" | "self_attn.k_proj" | "self_attn.v_proj") {
+                    shapes.push((format!("model.layers.{n}.{part}.bias"), vec![outputs]));
+                }
+            }
+            for part in ["input_layernorm", "post_attention_layernorm"] {
+                shapes.push((format!("model.layers.{n}.{part}.weight"), vec![WIDTH]));
+            }
+            let around = ["pre_feedforward_layernorm", "post_feedforward_layernorm"];
+            for part in around.into_iter().filter(|_| own.norms_after) {
+                shapes.push((format!("model.layers.{n}.{part}.weight"), vec![WIDTH]));
+            }
+            if own.head_norms {
+                shapes.push((format!("model.layers.{n}.self_attn.q_norm.weight"), vec![own.head]));
+                shapes.push((format!("model.layers.{n}.self_attn.k_norm.weight"), vec![own.head]));
+            }
+        }
+        Tiny { config, shapes }
+    }
+
+    pub(in crate::family) fn folder(layers: usize) -> Tiny {
+        let more = json!({
+            "attention_bias": false, "mlp_bias": false, "rope_theta": 100.0, "eos_token_id": [2, 3],
+            "rope_scaling": { "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                              "original_max_position_embeddings": 128, "rope_type": "llama3" } });
+        written(("llama", "LlamaForCausalLM"), more, &Own::NONE, layers)
+    }
+}

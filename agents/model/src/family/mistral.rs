@@ -11,3 +11,17 @@ pub(super) const MANNER: Manner = Manner {
     paired: false,
     ..llama::MANNER
 };
+
+/// Its tiny model.
+#[cfg(any(test, feature = "fixture"))]
+pub(super) mod tiny {
+    use serde_json::json;
+
+    use super::super::llama::tiny::{self as llama, Own};
+    use super::super::tiny::Tiny;
+
+    pub(in crate::family) fn folder(layers: usize) -> Tiny {
+        let more = json!({ "sliding_window": null });
+        llama::written(("mistral", "MistralForCausalLM"), more, &Own::NONE, layers)
+    }
+}

@@ -1,7 +1,7 @@
 //! Families of models: how the files of each name things, and what they leave unsaid.
 //!
-//! A family is a file here, with its `mod` and its line of the list below; `manner.rs` says what the file holds. One of
-//! Llama's kind says only in what it differs.
+//! A family is a file here, with its `mod` and its line of the list below; `manner.rs` says what the file holds, and
+//! `tiny.rs` what its tiny model is for. One of Llama's kind says only in what it differs.
 
 mod bert;
 mod gemma3;
@@ -12,6 +12,8 @@ mod mistral;
 mod qwen2;
 mod qwen3;
 mod roberta;
+#[cfg(any(test, feature = "fixture"))]
+pub(crate) mod tiny;
 
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +36,14 @@ macro_rules! families {
             pub(crate) const fn manner(self) -> &'static Manner {
                 match self {
                     $(Self::$family => &$module::MANNER,)*
+                }
+            }
+
+            /// Its tiny model, for tests; of as many layers where it can have more.
+            #[cfg(any(test, feature = "fixture"))]
+            pub(crate) fn tiny(self, layers: usize) -> tiny::Tiny {
+                match self {
+                    $(Self::$family => $module::tiny::folder(layers),)*
                 }
             }
         }

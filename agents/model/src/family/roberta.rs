@@ -27,3 +27,14 @@ fn module(module: &str) -> Option<String> {
         _ => bert::module(module),
     }
 }
+
+/// Its tiny model.
+#[cfg(any(test, feature = "fixture"))]
+pub(super) mod tiny {
+    use super::super::bert::tiny as bert;
+    use super::super::tiny::{CONTEXT, Tiny};
+
+    pub(in crate::family) fn folder(_: usize) -> Tiny {
+        bert::written("roberta", "RobertaForMaskedLM", "roberta.", (CONTEXT + 2, 1))
+    }
+}
