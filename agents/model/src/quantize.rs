@@ -6,21 +6,20 @@
 //! static exponents, from what calibration saw; where they enter a matrix product, each token's row is shifted, as far
 //! as the program itself finds.
 
+mod constants;
+mod error;
+
 use std::collections::BTreeMap;
 
-use tensorlink_num::bounds::norm_exponent;
-use tensorlink_num::tables::{self, exp2_table, gumbel_table};
-use tensorlink_num::{Mantissas, Tensor, TensorError};
-use tensorlink_types::operator::MAX_REDUCTION;
+use tensorlink_num::Tensor;
+use tensorlink_num::tables::{exp2_table, gumbel_table};
 use tensorlink_types::{TensorType, TypeError};
-use thiserror::Error;
 
-use super::architecture::{
-    Activation, Architecture, Curve, Dense, Norm, Output, Placement, Pooling, Positions, Rotary,
-};
-use super::emit::{SHARE_CELL, SHARE_FIRST, SHARE_LOG, STREAM_BITS, part_name, parts};
-use super::parameters::{Matrix, Weights, WeightsError};
-use super::plan::error::PlanError;
+use self::constants::floats;
+pub use self::error::QuantizeError;
+
+use super::architecture::{Architecture, Curve, Dense, Norm, Output, Placement, Pooling, Positions};
+use super::parameters::Weights;
 use super::quantized::Quantized;
 use super::rounding::Rounding;
 use super::setting::Setting;
@@ -38,50 +37,6 @@ const TABLE_BITS: u8 = 26;
 const ROTARY_EXPONENT: i16 = 14;
 /// Exponent of the unit gain that ends an embedding.
 const UNIT_EXPONENT: i16 = 14;
-
-/// Why a model could not be quantised.
-#[derive(Clone, PartialEq, Debug, Error)]
-pub enum QuantizeError {
-    /// The weights are not the architecture's.
-    #[error(transparent)]
-    Weights(#[from] WeightsError),
-    /// Activations outgrew floats on the texts that the model was calibrated on.
-    #[error(
-        "calibration overflows at {site}: the model's activations there are larger than floats can be squared and \
-         summed. Its weights are damaged, or it needs other texts: name some like those to come with --calibration"
-    )]
-    Overflow {
-        /// The activation.
-        site: String,
-    },
-    /// A constant has no type; its values are too large or too small for any exponent.
-    #[error("{name} cannot be written in integers: {source}")]
-    Type {
-        /// The constant.
-        name: String,
-        /// Why.
-        source: TypeError,
-    },
-    /// Values do not fit a type that was made for them: a defect of this module.
-    #[error("{name}: {source}")]
-    Tensor {
-        /// The constant.
-        name: String,
-        /// Why.
-        source: TensorError,
-    },
-    /// A table could not be formed.
-    #[error("{name}: {source}")]
-    Table {
-        /// The constant.
-        name: String,
-        /// Why.
-        source: tables::TableError,
-    },
-    /// The programs could not be emitted.
-    #[error(transparent)]
-    Plan(#[from] PlanError),
-}
 
 impl Quantized {
     /// Quantises a model by the magnitudes that calibration saw.
@@ -281,146 +236,5 @@ impl Made<'_> {
         let rounding = self.rounding(name, &format!("{name}.input"))?;
         self.projection(name, bias, &rounding)?;
         self.curve(&format!("{name}.curve"), curve)
-    }
-
-    /// A matrix by rows: `name`, in parts if its rows are long, and `name.scale`.
-    fn matrix(&mut self, name: &str, bits: u8, rounding: &Rounding) -> Result<(), QuantizeError> {
-        let matrix = self.weights.get(name)?;
-        let columns_of_row = matrix.columns() as usize;
-        let unit = libm::exp2(f64::from(bits) - 1.0);
-        let limit = unit - 1.0;
-        // The scale of a row whose largest element becomes the largest mantissa.
-        let mut scales = Vec::with_capacity(matrix.rows() as usize);
-        for row in matrix.values().chunks(columns_of_row) {
-            scales.push(row.iter().fold(0.0, |most: f64, w| most.max(f64::from(w.abs()))) * unit / limit);
-        }
-        let exponent = exponent_of(scales.iter().fold(0.0, |max: f64, s| max.max(*s)), SCALE_BITS);
-        let step = libm::exp2(f64::from(exponent));
-        let scales: Vec<i64> = scales.iter().map(|s| ((s * step).round_ties_even() as i64).max(1)).collect();
-        // What is looked up stays whole.
-        let together = if name == "embedding.tokens" { u64::MAX } else { MAX_REDUCTION };
-        let parts = parts(matrix.columns(), together);
-        let mut mantissas: Vec<Vec<i16>> = vec![Vec::new(); parts.len()];
-        let mut rounded = Vec::with_capacity(columns_of_row);
-        for (row, scale) in matrix.values().chunks(columns_of_row).zip(&scales) {
-            let by = unit * step / *scale as f64;
-            rounded.clear();
-            rounded.extend(row.iter().map(|w| (f64::from(*w) * by) as f32));
-            rounding.round(&mut rounded, limit as f32);
-            for (columns, mantissas) in parts.iter().zip(&mut mantissas) {
-                let weights = rounded.get(columns.clone()).unwrap_or_default();
-                mantissas.extend(weights.iter().map(|w| *w as i16));
-            }
-        }
-        for (number, (columns, mantissas)) in parts.iter().zip(mantissas).enumerate() {
-            let name = if parts.len() == 1 { name.to_owned() } else { part_name(name, number) };
-            let ty = TensorType::new(bits, i16::from(bits).saturating_sub(1), &[matrix.rows(), columns.len() as u32]);
-            let ty = ty.map_err(|source| QuantizeError::Type { name: name.clone(), source })?;
-            let mantissas = match bits {
-                // SAFETY of the casts: within ±127.
-                0..=8 => Mantissas::I8(mantissas.iter().map(|m| *m as i8).collect()),
-                _ => Mantissas::I16(mantissas),
-            };
-            let tensor = Tensor::new(ty, mantissas);
-            let tensor = tensor.map_err(|source| QuantizeError::Tensor { name: name.clone(), source })?;
-            self.constants.insert(name, tensor);
-        }
-        self.keep(&format!("{name}.scale"), TensorType::new(SCALE_BITS, exponent, &[matrix.rows()]), &scales)
-    }
-
-    /// A vector times a factor, with one exponent of at most `finest`.
-    fn vector(&mut self, name: &str, factor: f64, finest: i16) -> Result<(), QuantizeError> {
-        let matrix = self.weights.get(name)?;
-        let values: Vec<f64> = floats(matrix).iter().map(|x| x * factor).collect();
-        self.fixed(name, &[matrix.columns()], &values, finest)
-    }
-
-    fn fixed(&mut self, name: &str, dims: &[u32], values: &[f64], finest: i16) -> Result<(), QuantizeError> {
-        let largest = values.iter().fold(0.0, |max: f64, x| max.max(x.abs()));
-        let exponent = exponent_of(largest, VECTOR_BITS).min(finest);
-        let step = libm::exp2(f64::from(exponent));
-        let mantissas: Vec<i64> = values.iter().map(|x| (x * step).round_ties_even() as i64).collect();
-        self.keep(name, TensorType::new(VECTOR_BITS, exponent, dims), &mantissas)
-    }
-
-    fn norm(&mut self, a: &Architecture, name: &str) -> Result<(), QuantizeError> {
-        self.norm_of(name, a.norm, a.width)
-    }
-
-    /// Gain times `√length` (rule N-28) and bias; zeros where the norm has none.
-    fn norm_of(&mut self, name: &str, norm: Norm, length: u32) -> Result<(), QuantizeError> {
-        let gain = format!("{name}.gain");
-        self.vector(&gain, libm::sqrt(f64::from(length)), i16::MAX)?;
-        // The bias is added to products of normalised element and gain, and may not be finer than they are.
-        let exponent = self.constants.get(&gain).map_or(0, |gain| gain.ty().exponent());
-        // SAFETY of the cast: at most 24.
-        let product = exponent.saturating_add(norm_exponent(STREAM_BITS) as i16);
-        let bias = format!("{name}.bias");
-        match norm {
-            Norm::Layer => self.vector(&bias, 1.0, product),
-            Norm::Rms => self.keep(&bias, TensorType::new(2, 0, &[length]), &vec![0; length as usize]),
-        }
-    }
-
-    fn rotary(&mut self, name: &str, rotary: &Rotary, context: u32) -> Result<(), QuantizeError> {
-        let frequencies = rotary.frequencies();
-        let step = libm::exp2(f64::from(ROTARY_EXPONENT)) * rotary.amplitude();
-        let mut values = Vec::with_capacity(context as usize * rotary.width as usize);
-        for place in 0..context {
-            let angles = || frequencies.iter().map(|f| f * f64::from(place));
-            values.extend(angles().map(|angle| (libm::cos(angle) * step).round_ties_even() as i64));
-            values.extend(angles().map(|angle| (libm::sin(angle) * step).round_ties_even() as i64));
-        }
-        let ty = TensorType::new(VECTOR_BITS, ROTARY_EXPONENT, &[context, rotary.width]);
-        self.keep(name, ty, &values)
-    }
-
-    /// Two numbers of each place, whose products with those of another say how far the other lies beyond the window:
-    /// `(m − (W − 1))·1 + 1·(−k)`.
-    fn window(&mut self, window: u32, context: u32) -> Result<(), QuantizeError> {
-        let (places, reach) = (0..i64::from(context), i64::from(window).saturating_sub(1));
-        let queries: Vec<i64> = places.clone().flat_map(|m| [m.saturating_sub(reach), 1]).collect();
-        let keys: Vec<i64> = places.clone().flat_map(|k| [1, k.saturating_neg()]).collect();
-        for (part, numbers) in [("queries", queries), ("keys", keys)] {
-            let ty = TensorType::new(VECTOR_BITS, 0, &[context, 2]);
-            self.keep(&format!("embedding.window.{part}"), ty, &numbers)?;
-        }
-        self.keep("embedding.window.scale", TensorType::new(2, 0, &[context]), &vec![1; context as usize])?;
-        let places: Vec<i64> = places.collect();
-        self.keep("embedding.window.places", TensorType::new(32, 0, &[context]), &places)
-    }
-
-    /// The table of a curve that has one: of a gate what share passes, for any gate.
-    fn curve(&mut self, name: &str, curve: Curve) -> Result<(), QuantizeError> {
-        let function = match curve {
-            Curve::Identity | Curve::Gate(Activation::Relu) => return Ok(()),
-            Curve::Tanh => tables::Function::Tanh,
-            Curve::Sigmoid | Curve::Gate(Activation::Silu) => tables::Function::Sigmoid,
-            Curve::Gate(Activation::Gelu) => tables::Function::GeluCdf,
-            Curve::Gate(Activation::GeluTanh) => tables::Function::GeluTanhCdf,
-        };
-        let grid = tables::Grid { first: SHARE_FIRST, cell: SHARE_CELL.saturating_neg(), log: SHARE_LOG };
-        // Values of at most 1.
-        let reach = i16::from(TABLE_BITS).saturating_sub(2);
-        let source = |source| QuantizeError::Table { name: name.to_owned(), source };
-        let table = tables::function_table(function, grid, TABLE_BITS, reach).map_err(source)?;
-        self.constants.insert(name.to_owned(), table);
-        Ok(())
-    }
-}
-
-fn floats(matrix: &Matrix) -> Vec<f64> {
-    matrix.values().iter().map(|x| f64::from(*x)).collect()
-}
-
-/// Largest exponent at which `largest` still has `bits` bits.
-fn exponent_of(largest: f64, bits: u8) -> i16 {
-    let exponent = super::sites::exponent(largest, bits);
-    // Rounding up must not leave the range: 32767.6 is no 16-bit mantissa.
-    let limit = libm::exp2(f64::from(bits) - 1.0) - 1.0;
-    if (largest * libm::exp2(f64::from(exponent))).round_ties_even() > limit {
-        exponent.saturating_sub(1)
-    } else {
-        exponent
     }
 }

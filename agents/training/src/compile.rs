@@ -8,6 +8,7 @@
 //! The checker ([`mod@tensorlink_program::check`]) enforces this for programs from anywhere.
 
 pub mod error;
+mod segments;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -15,9 +16,10 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use tensorlink_num::{Tensor, philox};
 use tensorlink_types::program::ConstantSlot;
-use tensorlink_types::{JobKey, Operator, Program, Segment, Source, StateSlot, TensorRoot, TensorType};
+use tensorlink_types::{JobKey, Operator, Program, Source, StateSlot, TensorRoot, TensorType};
 
 pub use self::error::CompileError;
+use self::segments::segments;
 use crate::exponents::Exponents;
 use crate::lower;
 use crate::model::Network;
@@ -380,23 +382,4 @@ fn output(stage: &Stage, id: NodeId) -> Option<u32> {
         Some(Source::Output(index)) => Some(*index),
         _ => None,
     }
-}
-
-/// Runs of equal phases.
-fn segments(phases: impl Iterator<Item = Phase>) -> Vec<Segment> {
-    let mut runs: Vec<(Phase, Range<u32>)> = Vec::new();
-    for (index, phase) in (0u32..).zip(phases) {
-        let end = index.saturating_add(1);
-        match runs.last_mut() {
-            Some((last, run)) if *last == phase => run.end = end,
-            _ => runs.push((phase, index..end)),
-        }
-    }
-    let segment = |(phase, operators)| match phase {
-        Phase::Prepare => Segment::Prepare { operators },
-        Phase::Forward(micro_batch) => Segment::Forward { micro_batch, operators },
-        Phase::Backward(micro_batch) => Segment::Backward { micro_batch, operators },
-        Phase::Update => Segment::Update { operators },
-    };
-    runs.into_iter().map(segment).collect()
 }
