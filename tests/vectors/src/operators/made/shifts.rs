@@ -1,13 +1,15 @@
-//! Rules N-49 to N-51.
+//! Rules N-49 to N-51: rows shifted by places of their own, and products of them.
 
 use tensorlink_num::Tensor;
 use tensorlink_num::arbitrary::CaseError;
 use tensorlink_types::Opcode;
 
-use super::transformer::{constant, spread};
-use super::{Named, case, tensor, ty};
+use super::pieces::{Made, Named, case, constant, spread, tensor, ty};
 
-pub(super) fn row_shift() -> Result<Vec<Named>, CaseError> {
+pub(super) const MADE: Made =
+    &[(Opcode::RowShift, row_shift), (Opcode::ShiftRows, shift_rows), (Opcode::ShiftedMatMul, shifted_mat_mul)];
+
+fn row_shift() -> Result<Vec<Named>, CaseError> {
     let op = Opcode::RowShift;
     let top = (1 << 23) - 1;
     let rows = [0, 0, 0, 127, -3, 1, 128, -3, 5, -255, 255, 1, -256, 6, 10, top, 7, -top];
@@ -25,7 +27,7 @@ pub(super) fn row_shift() -> Result<Vec<Named>, CaseError> {
     ])
 }
 
-pub(super) fn shift_rows() -> Result<Vec<Named>, CaseError> {
+fn shift_rows() -> Result<Vec<Named>, CaseError> {
     let op = Opcode::ShiftRows;
     let halves = vec![tensor(24, 5, &[2, 4], &[1, 3, 5, 255, -1, -6, -10, -510])?, tensor(8, 0, &[2], &[1, 2])?];
     let far = vec![spread(32, 0, &[5, 3], 1_000_003)?, tensor(64, 0, &[5], &[-1, 31, 32, i64::MAX, -i64::MAX])?];
@@ -37,7 +39,7 @@ pub(super) fn shift_rows() -> Result<Vec<Named>, CaseError> {
     ])
 }
 
-pub(super) fn shifted_mat_mul() -> Result<Vec<Named>, CaseError> {
+fn shifted_mat_mul() -> Result<Vec<Named>, CaseError> {
     let op = Opcode::ShiftedMatMul;
     let mixed = |offset: i64| -> Result<_, CaseError> {
         let factors = vec![spread(16, 8, &[4, 35], 7919)?, spread(8, 7, &[3, 33], 101)?];
