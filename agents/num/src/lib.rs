@@ -74,8 +74,3 @@ pub use error::{OpError, Place};
 pub use execute::execute;
 pub use operators::{CheckedOperator, Read, check_operator};
 pub use tensor::{Mantissas, Tensor, TensorError};
-
-#[cfg(test)]
-mod agreement;
-#[cfg(test)]
-mod meaning;

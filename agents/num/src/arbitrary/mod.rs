@@ -121,6 +121,3 @@ pub fn case_of(opcode: Opcode) -> impl Strategy<Value = Case> {
 pub fn case() -> impl Strategy<Value = Case> {
     prop::sample::select(Opcode::ALL).prop_flat_map(case_of)
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,4 +1,4 @@
-//! Tests across modules: the two forms of the reference agree, read what they say they read, and survive anything.
+//! The two forms of the reference agree, read what they say they read, and survive anything.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
