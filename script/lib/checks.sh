@@ -25,6 +25,7 @@ rust_checks() {
     check "comments within 120 columns" python3 script/lib/wrap.py --check
     check "cargo fmt" cargo fmt --all --check
     check "crates and files in their order" python3 script/lib/architecture.py
+    check "an operator's places" script/new-operator --check
     if cargo deny --version >/dev/null 2>&1; then
         check "cargo deny" cargo deny --locked check bans licenses sources
     else

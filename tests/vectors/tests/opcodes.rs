@@ -57,6 +57,7 @@ fn rule(opcode: Opcode) -> String {
 #[test]
 fn every_opcode_is_everywhere() {
     let (specification, numbers) = (file("agents/num/SPEC.md"), file("contracts/libraries/operators/Opcodes.sol"));
+    let table = file("agents/types/src/operator.rs");
     let verifier = file("contracts/core/StepVerifier.sol") + &file("contracts/core/TrainingVerifier.sol");
     let mut operators = cases("tests/vectors/operators.json", "cases");
     operators.extend(cases("tests/vectors/sampling.json", "cases"));
@@ -71,6 +72,8 @@ fn every_opcode_is_everywhere() {
         let proof = |case: &Value| case["name"].as_str().is_some_and(|n| n.starts_with(&format!("{name}: ")));
         let checks = [
             ("a heading in SPEC.md", specification.contains(&format!("- **{rule} {name}**("))),
+            ("a rule", !specification.contains(&format!("to be written: {name}."))),
+            ("a description", !table.contains(&format!("To be written: {name}."))),
             ("a generator", Case::new(*opcode, 3, 5).is_ok_and(|case| case.operator.opcode == *opcode)),
             ("a made case in operators.json, sampling.json or training.json", of_rule.len() > drawn),
             ("drawn cases in operators.json, sampling.json or training.json", drawn > 1),
