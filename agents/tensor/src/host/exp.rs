@@ -1,11 +1,14 @@
 //! ExpNeg: powers of two under the maximum of a row, by a table.
 
 use super::block::{BLOCK, Element, rescale};
+use super::cells::{Cells, LIMIT_63};
 use super::reductions::Rows;
-use super::tables::{Cells, EXP_MAX, LIMIT_63};
 use super::values::Values;
 use crate::simd::{Simd, multiversion};
 use crate::slice::{Slice, each_width};
+
+/// Largest exponent of ExpNeg, in 16 fraction bits: beyond it the result is 0.
+const EXP_MAX: i64 = 40 << 16;
 
 /// Attributes of rule N-20, and what bounds its operands.
 #[derive(Clone, Copy)]

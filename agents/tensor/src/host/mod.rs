@@ -6,7 +6,7 @@
 //! | [`block`] | the pass itself: widen, compute, rescale, narrow |
 //! | [`fused`], [`wide`] | Combine, Mul and Lookup of words; of more bits, and ShiftRows |
 //! | [`run`] | elementwise operators, RowCombine, RowMul and Ratio one after another, a block at a time |
-//! | [`exp`], [`values`] | powers of two by a table; functions computed once for each argument |
+//! | [`cells`], [`values`], [`exp`] | entries of tables; functions computed once for each argument; powers of two |
 //! | `row_softmax` | RowMax, ExpNeg, RowSum and Normalize of a row at a time, within attention |
 //! | [`quotient`], [`philox`] | exact quotients and roots of 64 bits; draws |
 //! | [`stream`] | memory beyond the caches |
@@ -16,6 +16,7 @@
 pub(crate) mod amx;
 mod attention;
 pub(crate) mod block;
+pub(crate) mod cells;
 pub(crate) mod chances;
 pub(crate) mod choices;
 pub(crate) mod elementwise;

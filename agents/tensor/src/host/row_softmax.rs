@@ -1,10 +1,10 @@
 //! Softmax within attention: scores of a row become its probabilities while they are in the first-level cache.
 
 use super::block::{Precision, rescale_block};
+use super::cells::Cells;
 use super::exp::Powers;
 use super::reductions::{Rows, row_max, row_sums};
 use super::softmax::normalize;
-use super::tables::Cells;
 use crate::simd::Simd;
 use crate::slice::{Slice, SliceMut};
 
