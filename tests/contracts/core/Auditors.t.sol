@@ -7,7 +7,6 @@ import {IStaking} from "../../../contracts/interfaces/IStaking.sol";
 import {AuditAnswer} from "../../../contracts/types/Audit.sol";
 import {Claim, JobKind, JobTerms, StepStatement} from "../../../contracts/types/Types.sol";
 import {AuditTest} from "../protocol/AuditTest.sol";
-import {Signatures} from "../protocol/Signatures.sol";
 
 /// @dev `accuse` and `penalise`: how auditors of claims on record answer for what they answered.
 contract AuditorsOfClaimsTest is AuditTest {
@@ -90,18 +89,7 @@ contract AuditorsOfClaimsTest is AuditTest {
         vm.assume(noise != 0);
         _answer(first, _wrong());
         StepStatement memory statement = _said(_right());
-        bytes memory signature = _byWorker(statement);
-        bytes32 hash = Signatures.hash(statement);
-        uint256 key = workers[AUDITED].key;
-        if (flaw % 9 == 0) statement.claimId ^= noise;
-        else if (flaw % 9 == 1) statement.auditor = stranger;
-        else if (flaw % 9 == 2) statement.postState ^= noise;
-        else if (flaw % 9 == 3) statement.trace ^= noise;
-        else if (flaw % 9 == 4) signature = _sign(workers[0].key, _statementDigest(statement));
-        else if (flaw % 9 == 5) signature = _sign(userKey, _statementDigest(statement));
-        else if (flaw % 9 == 6) signature = _sign(key, Signatures.digest(block.chainid + 1, address(disputes), hash));
-        else if (flaw % 9 == 7) signature = _sign(key, Signatures.digest(block.chainid, address(audits), hash));
-        else signature = abi.encodePacked(noise);
+        bytes memory signature = _notTheWorkersWord(statement, flaw, noise);
         vm.expectRevert(IAudits.WrongStatement.selector);
         audits.accuse(audited, first, statement, signature);
         if (flaw % 9 != 0) return;

@@ -5,7 +5,6 @@ import {IAudits} from "../../../contracts/interfaces/IAudits.sol";
 import {IJobs} from "../../../contracts/interfaces/IJobs.sol";
 import {AuditAnswer, AuditedClaim} from "../../../contracts/types/Audit.sol";
 import {Claim, JobKind, StepStatement} from "../../../contracts/types/Types.sol";
-import {Signatures} from "../protocol/Signatures.sol";
 import {AuditsTest} from "./Audits.t.sol";
 
 /// @dev `revealConfirmed`: all that `AuditsTest` says of reveals, and whose word confirms an answer.
@@ -18,18 +17,7 @@ abstract contract ConfirmedAuditsTest is AuditsTest {
     function testFuzz_confirm_onlyByTheWorkersWord(uint8 flaw, bytes32 noise) public {
         vm.assume(noise != 0);
         StepStatement memory statement = _sealedAndSaid();
-        bytes memory signature = _byWorker(statement);
-        bytes32 hash = Signatures.hash(statement);
-        uint256 key = workers[AUDITED].key;
-        if (flaw % 9 == 0) statement.claimId ^= noise;
-        else if (flaw % 9 == 1) statement.auditor = stranger;
-        else if (flaw % 9 == 2) statement.postState ^= noise;
-        else if (flaw % 9 == 3) statement.trace ^= noise;
-        else if (flaw % 9 == 4) signature = _sign(workers[0].key, _statementDigest(statement));
-        else if (flaw % 9 == 5) signature = _sign(userKey, _statementDigest(statement));
-        else if (flaw % 9 == 6) signature = _sign(key, Signatures.digest(block.chainid + 1, address(disputes), hash));
-        else if (flaw % 9 == 7) signature = _sign(key, Signatures.digest(block.chainid, address(audits), hash));
-        else signature = abi.encodePacked(noise);
+        bytes memory signature = _notTheWorkersWord(statement, flaw, noise);
         vm.expectRevert(IAudits.WrongStatement.selector);
         _confirm(first, statement, signature, SALT);
         if (flaw % 9 == 0) {

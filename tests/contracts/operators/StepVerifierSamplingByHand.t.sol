@@ -2,40 +2,18 @@
 pragma solidity ^0.8.28;
 
 import {IStepVerifier} from "../../../contracts/interfaces/IStepVerifier.sol";
-import {TensorTypes} from "../../../contracts/libraries/encoding/TensorTypes.sol";
 import {Gumbel} from "../../../contracts/libraries/operators/Gumbel.sol";
 import {Opcodes} from "../../../contracts/libraries/operators/Opcodes.sol";
 import {Operator, TensorType, Window} from "../../../contracts/types/Types.sol";
-import {Tensor, VerifierTest} from "../verifier/VerifierTest.sol";
+import {ByHand} from "../verifier/ByHand.sol";
+import {Tensor} from "../verifier/VerifierTest.sol";
 
 /// @notice The operators that choose a token on tensors small enough to work out by hand, every element of the output.
-contract StepVerifierSamplingByHandTest is VerifierTest {
-    using TensorTypes for TensorType;
-
-    function _tensor(TensorType tensorType, int256[] memory mantissas) private pure returns (Tensor memory) {
-        assertEq(mantissas.length, tensorType.elements());
-        return Tensor(tensorType, mantissas);
-    }
-
+contract StepVerifierSamplingByHandTest is ByHand {
     function _ints(int256[8] memory values) private pure returns (int256[] memory l) {
         l = new int256[](8);
         for (uint256 i = 0; i < 8; ++i) {
             l[i] = values[i];
-        }
-    }
-
-    function _check(
-        uint8 opcode,
-        TensorType output,
-        Tensor[] memory inputs,
-        int256[] memory attributes,
-        int256[] memory expected
-    ) private view {
-        Operator memory op = operatorOf(opcode, output, inputs, attributes);
-        Window[][] memory windows = wholeWindows(inputs);
-        assertEq(expected.length, output.elements());
-        for (uint256 i = 0; i < expected.length; ++i) {
-            assertEq(verifier.recompute(op, uint64(i), context, windows), expected[i]);
         }
     }
 
@@ -48,37 +26,37 @@ contract StepVerifierSamplingByHandTest is VerifierTest {
 
     /// @notice The first of equal ones; of the row, of its halves, and of its elements.
     function test_rowArgMax() public view {
-        Tensor memory a = _tensor(matrix(8, 0, 2, 4), _ints([int256(3), 7, 7, 1, -5, -5, -9, -4]));
-        _check(Opcodes.ROW_ARG_MAX, vector(32, 0, 2), list(a), ints(), ints(1, 3));
-        _check(Opcodes.ROW_ARG_MAX, matrix(32, 0, 2, 2), list(a), ints(), ints(1, 0, 0, 1));
-        _check(Opcodes.ROW_ARG_MAX, matrix(32, 0, 2, 4), list(a), ints(), new int256[](8));
+        Tensor memory a = tensorOf(matrix(8, 0, 2, 4), _ints([int256(3), 7, 7, 1, -5, -5, -9, -4]));
+        check(Opcodes.ROW_ARG_MAX, vector(32, 0, 2), list(a), ints(), ints(1, 3));
+        check(Opcodes.ROW_ARG_MAX, matrix(32, 0, 2, 2), list(a), ints(), ints(1, 0, 0, 1));
+        check(Opcodes.ROW_ARG_MAX, matrix(32, 0, 2, 4), list(a), ints(), new int256[](8));
     }
 
     /// @notice Places beyond a half name its last element, negative ones its first.
     function test_rowPick() public view {
-        Tensor memory a = _tensor(matrix(8, 0, 2, 4), _ints([int256(3), 7, 6, 1, -5, -2, -9, -4]));
-        Tensor memory places = _tensor(vector(8, 0, 4), ints(1, 9, -3, 0));
-        _check(Opcodes.ROW_PICK, vector(8, 0, 4), list(a, places), ints(), ints(7, 1, -5, -9));
-        places = _tensor(vector(8, 0, 2), ints(2, 9));
-        _check(Opcodes.ROW_PICK, vector(8, 0, 2), list(a, places), ints(), ints(6, -4));
+        Tensor memory a = tensorOf(matrix(8, 0, 2, 4), _ints([int256(3), 7, 6, 1, -5, -2, -9, -4]));
+        Tensor memory places = tensorOf(vector(8, 0, 4), ints(1, 9, -3, 0));
+        check(Opcodes.ROW_PICK, vector(8, 0, 4), list(a, places), ints(), ints(7, 1, -5, -9));
+        places = tensorOf(vector(8, 0, 2), ints(2, 9));
+        check(Opcodes.ROW_PICK, vector(8, 0, 2), list(a, places), ints(), ints(6, -4));
     }
 
     /// @notice Thresholds 3 and −3: 3, 7, 6 reach the first, −2 the second. Weights 1 to 8.
     function test_tailSum() public view {
-        Tensor memory a = _tensor(matrix(8, 0, 2, 4), _ints([int256(3), 7, 6, 1, -5, -2, -9, -4]));
-        Tensor memory w = _tensor(matrix(32, 5, 2, 4), _ints([int256(1), 2, 3, 4, 5, 6, 7, 8]));
-        Tensor[] memory inputs = list(a, w, _tensor(vector(8, 0, 2), ints(4, -2)));
-        _check(Opcodes.TAIL_SUM, vector(32, 0, 2), inputs, ints(-1, 0, 0), ints(3, 1));
-        _check(Opcodes.TAIL_SUM, vector(32, 5, 2), inputs, ints(-1, 1, 0), ints(6, 6));
-        _check(Opcodes.TAIL_SUM, matrix(32, 4, 2, 2), inputs, ints(-1, 1, 1), ints(2, 2, 3, 0));
-        _check(Opcodes.TAIL_SUM, vector(32, 0, 2), inputs, ints(2 ** 40 - 1, 0, 0), ints(0, 0));
-        _check(Opcodes.TAIL_SUM, vector(32, 0, 2), inputs, ints(1 - 2 ** 40, 0, -1), ints(8, 8));
+        Tensor memory a = tensorOf(matrix(8, 0, 2, 4), _ints([int256(3), 7, 6, 1, -5, -2, -9, -4]));
+        Tensor memory w = tensorOf(matrix(32, 5, 2, 4), _ints([int256(1), 2, 3, 4, 5, 6, 7, 8]));
+        Tensor[] memory inputs = list(a, w, tensorOf(vector(8, 0, 2), ints(4, -2)));
+        check(Opcodes.TAIL_SUM, vector(32, 0, 2), inputs, ints(-1, 0, 0), ints(3, 1));
+        check(Opcodes.TAIL_SUM, vector(32, 5, 2), inputs, ints(-1, 1, 0), ints(6, 6));
+        check(Opcodes.TAIL_SUM, matrix(32, 4, 2, 2), inputs, ints(-1, 1, 1), ints(2, 2, 3, 0));
+        check(Opcodes.TAIL_SUM, vector(32, 0, 2), inputs, ints(2 ** 40 - 1, 0, 0), ints(0, 0));
+        check(Opcodes.TAIL_SUM, vector(32, 0, 2), inputs, ints(1 - 2 ** 40, 0, -1), ints(8, 8));
     }
 
     /// @notice Where elements are counted, weights need not be opened.
     function test_countsReadNoWeights() public view {
-        Tensor memory a = _tensor(vector(8, 0, 2), ints(1, 2));
-        Tensor[] memory inputs = list(a, a, _tensor(vector(8, 0, 1), ints(2)));
+        Tensor memory a = tensorOf(vector(8, 0, 2), ints(1, 2));
+        Tensor[] memory inputs = list(a, a, tensorOf(vector(8, 0, 1), ints(2)));
         Operator memory op = operatorOf(Opcodes.TAIL_SUM, vector(32, 0, 1), inputs, ints(0, 0, 0));
         Window[][] memory windows = wholeWindows(inputs);
         windows[1] = new Window[](0);
@@ -88,10 +66,10 @@ contract StepVerifierSamplingByHandTest is VerifierTest {
     /// @dev Threshold 10 of 8 bits and step 4, two parts.
     function _moved(int256[] memory counts, int256[] memory masses, int256 k, int256 q) private returns (bool) {
         Tensor[] memory inputs = list(
-            _tensor(vector(8, 0, 1), ints(10)),
-            _tensor(vector(16, 0, 2), counts),
-            _tensor(vector(16, 9, 2), masses),
-            _tensor(vector(16, 9, 2), ints(5, 3)),
+            tensorOf(vector(8, 0, 1), ints(10)),
+            tensorOf(vector(16, 0, 2), counts),
+            tensorOf(vector(16, 9, 2), masses),
+            tensorOf(vector(16, 9, 2), ints(5, 3)),
             _controls(0, 0, k, q)
         );
         Operator memory op = operatorOf(Opcodes.THRESHOLD, vector(8, 0, 1), inputs, ints(4));
@@ -116,9 +94,9 @@ contract StepVerifierSamplingByHandTest is VerifierTest {
     }
 
     function test_thresholdIsCutOff() public view {
-        Tensor memory t = _tensor(vector(8, 0, 1), ints(120));
-        Tensor memory one = _tensor(vector(8, 0, 1), ints(1));
-        _check(Opcodes.THRESHOLD, t.tensorType, list(t, one, one, one, _controls(0, 0, 1, 0)), ints(64), ints(127));
+        Tensor memory t = tensorOf(vector(8, 0, 1), ints(120));
+        Tensor memory one = tensorOf(vector(8, 0, 1), ints(1));
+        check(Opcodes.THRESHOLD, t.tensorType, list(t, one, one, one, _controls(0, 0, 1, 0)), ints(64), ints(127));
     }
 
     /// @dev Seed, position and column 0: the first of the known answers of Philox, 0x6627e8d5. One leading zero, then
@@ -131,24 +109,24 @@ contract StepVerifierSamplingByHandTest is VerifierTest {
 
     /// @notice `g = (1000·(256 − 159) + 2000·159)/256` = 1621; `(3·2^20 + 2·1621)/2^4`.
     function test_perturb() public view {
-        Tensor memory a = _tensor(vector(8, 8, 1), ints(3));
+        Tensor memory a = tensorOf(vector(8, 8, 1), ints(3));
         Tensor[] memory inputs = list(a, a, _controls(1, 2, 0, 0), _table());
         TensorType output = vector(32, 24, 1);
-        _check(Opcodes.PERTURB, output, inputs, ints(0, 4), ints(196_811));
+        check(Opcodes.PERTURB, output, inputs, ints(0, 4), ints(196_811));
         // Just below the threshold: the least mantissa.
-        _check(Opcodes.PERTURB, output, inputs, ints(1, 4), ints(1 - 2 ** 31));
+        check(Opcodes.PERTURB, output, inputs, ints(1, 4), ints(1 - 2 ** 31));
         inputs[2] = _controls(1, 0, 0, 0);
-        _check(Opcodes.PERTURB, output, inputs, ints(-1, 4), ints(196_608));
+        check(Opcodes.PERTURB, output, inputs, ints(-1, 4), ints(196_608));
     }
 
     /// @notice Columns, positions and either word of the seed all change the draw.
     function test_drawsDiffer() public view {
-        Tensor memory a = _tensor(vector(8, 8, 2), ints(3, 3));
+        Tensor memory a = tensorOf(vector(8, 8, 2), ints(3, 3));
         Tensor memory table = _table();
         for (uint256 i = 0; i < 8224; ++i) {
             table.mantissas[i] = int256(i);
         }
-        Tensor[] memory inputs = list(a, _tensor(vector(8, 8, 1), ints(3)), _controls(1, 1, 0, 0), table);
+        Tensor[] memory inputs = list(a, tensorOf(vector(8, 8, 1), ints(3)), _controls(1, 1, 0, 0), table);
         int256[] memory seen = new int256[](5);
         Operator memory op = operatorOf(Opcodes.PERTURB, vector(32, 28, 2), inputs, ints(0, 0));
         for (uint256 i = 0; i < 5; ++i) {
@@ -164,7 +142,7 @@ contract StepVerifierSamplingByHandTest is VerifierTest {
 
     /// @notice Where no noise counts, no entry of the table need be opened; controls must be.
     function test_perturbWithoutNoise() public {
-        Tensor memory a = _tensor(vector(8, 8, 1), ints(3));
+        Tensor memory a = tensorOf(vector(8, 8, 1), ints(3));
         Tensor[] memory inputs = list(a, a, _controls(1, -4, 0, 0), _table());
         Window[][] memory windows = wholeWindows(inputs);
         windows[3] = new Window[](0);
@@ -197,16 +175,16 @@ contract StepVerifierSamplingByHandTest is VerifierTest {
 
     /// @notice The second part is the first of the best; nothing is chosen in the second row.
     function test_choose() public view {
-        Tensor memory places = _tensor(matrix(64, 0, 2, 2), ints(4, 6, 3, 2));
-        Tensor memory best = _tensor(matrix(8, 3, 2, 2), ints(5, 9, 1, 1));
+        Tensor memory places = tensorOf(matrix(64, 0, 2, 2), ints(4, 6, 3, 2));
+        Tensor memory best = tensorOf(matrix(8, 3, 2, 2), ints(5, 9, 1, 1));
         Tensor memory controls = Tensor(matrix(8, 0, 2, 7), new int256[](14));
         controls.mantissas[0] = 1;
-        _check(Opcodes.CHOOSE, vector(32, 0, 2), list(places, best, controls), ints(10), ints(16, 0));
+        check(Opcodes.CHOOSE, vector(32, 0, 2), list(places, best, controls), ints(10), ints(16, 0));
         // Of equals the first; whatever is not 0 asks for a token.
         controls.mantissas[7] = -1;
-        _check(Opcodes.CHOOSE, vector(32, 0, 2), list(places, best, controls), ints(10), ints(16, 3));
+        check(Opcodes.CHOOSE, vector(32, 0, 2), list(places, best, controls), ints(10), ints(16, 3));
         // What an output of 32 bits cannot hold is cut off.
         (places.mantissas[1], places.mantissas[2]) = (2 ** 40, -(2 ** 40));
-        _check(Opcodes.CHOOSE, vector(32, 0, 2), list(places, best, controls), ints(10), ints(2 ** 31 - 1, 1 - 2 ** 31));
+        check(Opcodes.CHOOSE, vector(32, 0, 2), list(places, best, controls), ints(10), ints(2 ** 31 - 1, 1 - 2 ** 31));
     }
 }

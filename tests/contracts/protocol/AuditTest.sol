@@ -10,6 +10,7 @@ import {Claim, ContradictionProof, JobKind, JobTerms, StepStatement, Voucher} fr
 import {SlowTree} from "../verifier/SlowTree.sol";
 import {BeaconTest} from "./BeaconTest.sol";
 import {ElementProof} from "./ElementProof.sol";
+import {Signatures} from "./Signatures.sol";
 
 /// @title Two validators that every claim draws, and a claim to audit
 /// @notice The last claim of stage 1 of a training job, or a receipt of stage 1 of a serving job, of states and traces
@@ -141,6 +142,27 @@ abstract contract AuditTest is BeaconTest {
 
     function _byWorker(StepStatement memory statement) internal view returns (bytes memory) {
         return _sign(workers[audited.claim.stage].key, _statementDigest(statement));
+    }
+
+    /// @dev What does not prove the statement: one of another claim, to another auditor or of other contents, or one that
+    /// another key has signed, or for another chain or contract.
+    function _notTheWorkersWord(StepStatement memory statement, uint8 flaw, bytes32 noise)
+        internal
+        view
+        returns (bytes memory signature)
+    {
+        signature = _byWorker(statement);
+        bytes32 hash = Signatures.hash(statement);
+        uint256 key = workers[AUDITED].key;
+        if (flaw % 9 == 0) statement.claimId ^= noise;
+        else if (flaw % 9 == 1) statement.auditor = stranger;
+        else if (flaw % 9 == 2) statement.postState ^= noise;
+        else if (flaw % 9 == 3) statement.trace ^= noise;
+        else if (flaw % 9 == 4) signature = _sign(workers[0].key, _statementDigest(statement));
+        else if (flaw % 9 == 5) signature = _sign(userKey, _statementDigest(statement));
+        else if (flaw % 9 == 6) signature = _sign(key, Signatures.digest(block.chainid + 1, address(disputes), hash));
+        else if (flaw % 9 == 7) signature = _sign(key, Signatures.digest(block.chainid, address(audits), hash));
+        else signature = abi.encodePacked(noise);
     }
 
     // Moves
