@@ -62,6 +62,7 @@ contracts() {
     check "forge fmt" forge fmt --check
     check "forge build" forge build contracts script --deny warnings
     check "forge lint" forge lint --deny warnings
+    check "imports are used" forge lint contracts script tests/contracts --only-lint unused-import --deny notes
     check "bindings are fresh" script/bindings --check
     check "forge test" forge test --deny warnings
 }

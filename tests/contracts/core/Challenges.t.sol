@@ -10,7 +10,7 @@ import {IChallengeAnswers} from "../../../contracts/interfaces/challenges/IChall
 import {IChallengeQuestions} from "../../../contracts/interfaces/challenges/IChallengeQuestions.sol";
 import {Dissection} from "../../../contracts/libraries/challenges/Dissection.sol";
 import {Position, Subject} from "../../../contracts/types/Challenge.sol";
-import {Claim, ContradictionProof, StepStatement} from "../../../contracts/types/Types.sol";
+import {Claim} from "../../../contracts/types/Types.sol";
 import {ChallengeTest} from "../protocol/ChallengeTest.sol";
 
 /// @dev Who may open and end a challenge, when, and what happens to the money.

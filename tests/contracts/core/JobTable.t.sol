@@ -4,7 +4,7 @@ pragma solidity ^0.8.28;
 import {IJobs} from "../../../contracts/interfaces/IJobs.sol";
 import {IJobOffers} from "../../../contracts/interfaces/jobs/IJobOffers.sol";
 import {IJobPayments} from "../../../contracts/interfaces/jobs/IJobPayments.sol";
-import {Claim, JobKind, JobTerms, Offer} from "../../../contracts/types/Types.sol";
+import {JobTerms, Offer} from "../../../contracts/types/Types.sol";
 import {ProtocolTest} from "../protocol/ProtocolTest.sol";
 
 /// @dev The table of `IJobs`, every row and everything that no row has: from anywhere that a job can stand, every move

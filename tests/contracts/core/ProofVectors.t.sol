@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Disputes} from "../../../contracts/core/Disputes.sol";
 import {StepVerifier} from "../../../contracts/core/StepVerifier.sol";
 import {ICheckpoints} from "../../../contracts/interfaces/ICheckpoints.sol";
 import {IDisputes} from "../../../contracts/interfaces/IDisputes.sol";

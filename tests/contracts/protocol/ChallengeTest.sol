@@ -9,7 +9,6 @@ import {BoundaryLogs, Claim, ContradictionProof, StepStatement, TensorType} from
 import {SlowTree} from "../verifier/SlowTree.sol";
 import {ChallengeFeed} from "./ChallengeFeed.sol";
 import {ElementProof} from "./ElementProof.sol";
-import {ProtocolTest} from "./ProtocolTest.sol";
 import {TrainingTest} from "./TrainingTest.sol";
 import {TrainingWorker} from "./TrainingWorker.sol";
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.28;
 
-import {Merkle} from "../../../contracts/libraries/proofs/Merkle.sol";
 import {SlowTree} from "../verifier/SlowTree.sol";
 import {SymbolicProofs} from "./SymbolicProofs.sol";
 
