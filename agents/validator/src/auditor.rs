@@ -1,29 +1,29 @@
-//! An auditor: what it has at hand, and how it asks workers, executes, and sends to the chain.
+//! An auditor: the parts that it is put together of, each with a state of its own, and what is done with them.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use tensorlink_node::blocking;
 use tensorlink_node::budget::Budget;
-use tensorlink_node::ports::{Call, ChainError, NetError, Protocol};
-use tensorlink_node::replay::{Replay, ReplayError};
-use tensorlink_node::retry::{Failure, Policy, retry};
-use tensorlink_node::wire::rpc::{Request, Response};
-use tensorlink_node::wire::{decode, encode};
+use tensorlink_node::ports::{Call, ChainError, EventAt, Place};
 use tensorlink_node::{Games, Ports};
 use tensorlink_program::engine::{Engine, EngineError};
-use tensorlink_types::Address;
+use tensorlink_proof::fraud::Signed;
 use tokio::sync::Semaphore;
 
 use crate::answers::Answers;
+use crate::audit::Audits;
+use crate::boundary::Boundaries;
+use crate::challenge::{ChallengeEnd, Challenges};
 use crate::claims::Claims;
-use crate::finding::{Failed, Gap, fatal};
+use crate::conviction;
+use crate::defence::Defence;
+use crate::evidence::Evidence;
+use crate::executor::Executor;
+use crate::finding::{AuditError, Finding};
+use crate::giving::Giving;
 use crate::hunts::Hunts;
 use crate::receipt::LastStage;
-
-/// Attempts to get an answer or a file from a worker; it may be restarting.
-pub(crate) const PATIENCE: Policy =
-    Policy { attempts: 5, first: Duration::from_millis(500), longest: Duration::from_secs(4) };
+use crate::shards::Shards;
+use crate::target::Target;
 
 /// Audits that hold a shard at once on a node of its own: one executes while another waits for its worker's answers.
 pub const TURNS: usize = 2;
@@ -56,39 +56,119 @@ pub struct Auditor<E> {
     pub answers: Answers,
 }
 
-impl<E> Auditor<E>
-where
-    E: Engine + Send + 'static,
-{
-    pub(crate) async fn ask(&self, worker: Address, question: &Request) -> Result<Response, Gap> {
-        let body = encode("request", question)?;
-        let result = retry(self.ports.clock.as_ref(), PATIENCE, || async {
-            self.ports.net.request(worker, Protocol::Rpc, body.clone()).await.map_err(|error| match error {
-                // A worker that let one long wait pass in silence is not given another.
-                error @ (NetError::Timeout { .. } | NetError::Refused(_) | NetError::Protocol { .. }) => {
-                    Failure::Permanent(error)
-                }
-                error => Failure::Transient(error),
-            })
-        });
-        match decode("response", &result.await?)? {
-            Response::Declined(reason) => Err(Gap::Declined(reason)),
-            response => Ok(response),
+/// Tries a proof locally, then sends it, and penalises who copied what it shows to be wrong. Returns the gas used.
+///
+/// # Errors
+/// The contract's refusal, or the chain's failure.
+pub async fn convict<E: Engine + Send + 'static>(auditor: &Auditor<E>, call: Box<Call>) -> Result<u64, ChainError> {
+    conviction::convict(&auditor.ports, &auditor.answers, call).await
+}
+
+impl<E> Auditor<E> {
+    /// What keeps files.
+    pub(crate) const fn evidence(&self) -> Evidence<'_> {
+        Evidence::new(&self.ports, &self.answers)
+    }
+
+    /// What gives answers.
+    pub(crate) const fn giving(&self) -> Giving<'_> {
+        Giving::new(&self.ports, &self.answers)
+    }
+
+    const fn executor(&self) -> Executor<'_, E> {
+        Executor::new(&self.engine, &self.turns)
+    }
+
+    const fn shards(&self) -> Shards<'_> {
+        Shards::new(&self.ports, &self.memory, &self.stages)
+    }
+}
+
+/// What the chain tells of claims and of our challenges. It follows from events alone: so a restart finds it again.
+impl<E> Auditor<E> {
+    /// Takes in an event.
+    pub fn apply(&self, at: &EventAt) {
+        self.games.apply(at);
+        self.claims.apply(&at.event);
+    }
+
+    /// Takes in the events behind `known`, in order, and says where the last one is. All up to `known` were taken in
+    /// before: a challenge that is told again would begin anew.
+    pub fn apply_after(&self, known: Option<Place>, events: &[EventAt]) -> Option<Place> {
+        let behind = |at: &&EventAt| Some(at.place()) > known;
+        events.iter().filter(behind).fold(known, |_, at| {
+            self.apply(at);
+            Some(at.place())
+        })
+    }
+
+    /// Takes in the events behind `known` as they are confirmed, until the chain can be followed no more.
+    ///
+    /// # Errors
+    /// [`ChainError`]: they cannot be had from the start.
+    pub async fn follow(&self, known: Option<Place>) -> Result<(), ChainError> {
+        let chain = &self.ports.chain;
+        // From the first on: what is remembered on disk must have no gap.
+        let mut events = chain.events(chain.deployment().block).await?;
+        while let Some(at) = events.recv().await {
+            // Not behind the last one taken in: a reorganisation brings others of the same blocks.
+            self.apply_after(known, &[at]);
         }
+        Ok(())
+    }
+}
+
+impl<E: Engine + Send + 'static> Auditor<E> {
+    /// Audits a claim.
+    ///
+    /// # Errors
+    /// [`AuditError`]: something on our side; try again.
+    pub async fn audit(&self, target: &Target) -> Result<Finding, AuditError> {
+        self.audits().audit(target).await
     }
 
-    pub(crate) async fn blocking<T: Send + 'static>(
-        &self,
-        replay: Replay,
-        job: impl FnOnce(Replay, E) -> Result<T, ReplayError> + Send + 'static,
-    ) -> Result<T, Failed> {
-        let engine = self.engine.clone();
-        blocking(move || job(replay, engine().map_err(ReplayError::from)?)).await.map_err(fatal)
+    /// The same of a claim that an audit found wrong: what was executed then is not executed again, and nothing is
+    /// withheld.
+    ///
+    /// # Errors
+    /// As [`Self::audit`].
+    pub async fn prove(&self, target: &Target) -> Result<Finding, AuditError> {
+        self.audits().prove(target).await
     }
 
-    /// Sends a call; the gas it took. It is not tried locally first, which takes as long as sending it: what the
-    /// contract refuses, the estimate of its gas tells as well.
-    pub(crate) async fn transact(&self, call: Call) -> Result<u64, ChainError> {
-        Ok(self.ports.chain.send(call).await?.gas)
+    /// Challenges a claim whose worker does not let itself be audited, and plays until it is decided. Takes up a
+    /// challenge of ours that is open on the claim.
+    ///
+    /// # Errors
+    /// [`AuditError`]: something on our side, before anything was opened; try again.
+    pub async fn challenge(&self, target: &Target) -> Result<ChallengeEnd, AuditError> {
+        self.challenges().challenge(target).await
+    }
+
+    /// Goes on with a challenge of ours that is open, of which an event told: after a restart nobody else would, and
+    /// the bond be lost.
+    ///
+    /// # Errors
+    /// As [`Self::challenge`].
+    pub async fn resume(&self, target: &Target) -> Result<ChallengeEnd, AuditError> {
+        self.challenges().resume(target).await
+    }
+
+    /// Convicts the worker of the statement that it accuses an auditor by.
+    ///
+    /// # Errors
+    /// [`AuditError`]: something on our side; try again.
+    pub(crate) async fn defend(&self, target: &Target, accusation: &Signed) -> Result<ChallengeEnd, AuditError> {
+        Defence::new(&self.ports, self.challenges()).defend(target, accusation).await
+    }
+
+    const fn audits(&self) -> Audits<'_, E> {
+        let boundaries = Boundaries::new(&self.ports, &self.claims);
+        Audits::new(&self.ports, &self.answers, boundaries, self.executor(), self.shards())
+    }
+
+    const fn challenges(&self) -> Challenges<'_, E> {
+        let known = (&self.answers, &self.claims, &self.games);
+        Challenges::new(&self.ports, known, self.executor(), self.shards())
     }
 }

@@ -1,15 +1,16 @@
 //! What crossed a claim's boundaries: that its senders signed it, and that they claim what they signed.
 
+use tensorlink_node::Ports;
 use tensorlink_node::ports::Call;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::wire::rpc::IntervalRecord;
-use tensorlink_program::engine::Engine;
 use tensorlink_proof::commit::{Boundary, SenderSignatures, edge_log, verify_signer};
 use tensorlink_types::abi::{BoundaryLogs, EdgeLog, EquivocationProof};
 use tensorlink_types::{B256, Bytes, Lane};
 
-use crate::auditor::Auditor;
+use crate::claims::Claims;
 use crate::finding::{Failed, Finding, Gap, fatal};
+use crate::records::record;
 use crate::target::{Standing, Target};
 
 /// What a worker signed to a neighbour as sent.
@@ -22,10 +23,19 @@ pub(crate) struct Attestation<'a> {
     pub(crate) signature: &'a Bytes,
 }
 
-impl<E> Auditor<E>
-where
-    E: Engine + Send + 'static,
-{
+/// Looks at boundaries.
+#[derive(Clone, Copy)]
+pub(crate) struct Boundaries<'a> {
+    ports: &'a Ports,
+    claims: &'a Claims,
+}
+
+impl<'a> Boundaries<'a> {
+    /// Of claims on record.
+    pub(crate) const fn new(ports: &'a Ports, claims: &'a Claims) -> Self {
+        Self { ports, claims }
+    }
+
     /// Checks that all that a worker logged as received was signed by who sent it.
     pub(crate) async fn senders_signed(&self, target: &Target, record: &IntervalRecord) -> Result<(), Failed> {
         for boundary in [Boundary::FromPrevious, Boundary::FromNext] {
@@ -46,7 +56,7 @@ where
     /// Compares a claim's logs with those of its neighbours for the same interval, where these are on record and can be
     /// had: who signed to a neighbour another log than it claims is found out by either's audit. `held` is what the
     /// claim's worker holds of its senders.
-    pub(crate) async fn compare_boundaries(
+    pub(crate) async fn compare(
         &self,
         target: &Target,
         job: &JobView,
@@ -57,11 +67,11 @@ where
         for (received, sent) in [(Boundary::FromPrevious, Boundary::ToPrevious), (Boundary::FromNext, Boundary::ToNext)]
         {
             let Some(stage) = received.neighbour(lane.stage).filter(|stage| *stage < job.stages) else { continue };
-            let Some(neighbour) = self.claim_of(target, Lane { stage, ..lane }, target.claim.interval) else {
+            let Some(neighbour) = self.claims.beside(target, Lane { stage, ..lane }, target.claim.interval) else {
                 continue;
             };
             let (worker, _) = self.ports.chain.assignment(neighbour.claim.lane()).await.map_err(fatal)?;
-            let record = match self.record(&neighbour, worker).await {
+            let record = match record(self.ports, &neighbour, worker).await {
                 Ok(record) => record,
                 Err(gap) => {
                     tracing::debug!(%lane, stage, %gap, "a neighbour does not show its logs");

@@ -7,6 +7,8 @@ use tensorlink_node::ports::Event;
 use tensorlink_types::abi::Claim;
 use tensorlink_types::{ClaimId, Lane};
 
+use crate::target::{Standing, Target};
+
 /// Final claims kept of a lane: workers forget older ones, too.
 const KEPT: u32 = 64;
 /// Most claims kept of a lane. More that are not final nobody has: they cost their worker as many transactions.
@@ -62,6 +64,13 @@ impl Claims {
     pub fn get(&self, lane: Lane, interval: u32) -> Option<OnRecord> {
         let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         lanes.get(&lane)?.get(&interval).cloned()
+    }
+
+    /// The claim of a lane of a target's job for an interval, to be looked into as well, if it is confirmed.
+    pub(crate) fn beside(&self, target: &Target, lane: Lane, interval: u32) -> Option<Target> {
+        let OnRecord { id, claim, committed_at } = self.get(lane, interval)?;
+        let standing = Standing::Committed { at: committed_at };
+        Some(Target { id, claim, standing, manifest: target.manifest, listed: None })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Against a worker that accuses an auditor, us or another, of what is right: its own signed word convicts it.
 
+use tensorlink_node::Ports;
 use tensorlink_node::ports::Call;
 use tensorlink_node::wire::rpc::{Request, Response};
 use tensorlink_program::engine::Engine;
@@ -8,15 +9,26 @@ use tensorlink_proof::sortition::answer_of;
 use tensorlink_types::abi::{ContradictionProof, StepStatement};
 use tensorlink_types::{Address, Bytes};
 
-use crate::auditor::Auditor;
-use crate::challenge::ChallengeEnd;
+use crate::ask::{ask, transact};
+use crate::challenge::{Cause, ChallengeEnd, Challenges};
 use crate::finding::{AuditError, Failed, Gap, fatal};
 use crate::target::{Standing, Target};
 
-impl<E> Auditor<E>
+/// Convicts accusers.
+pub(crate) struct Defence<'a, E> {
+    ports: &'a Ports,
+    challenges: Challenges<'a, E>,
+}
+
+impl<'a, E> Defence<'a, E>
 where
     E: Engine + Send + 'static,
 {
+    /// By challenges, where their own word is not enough.
+    pub(crate) const fn new(ports: &'a Ports, challenges: Challenges<'a, E>) -> Self {
+        Self { ports, challenges }
+    }
+
     /// Convicts the worker of the statement that it accuses by: by what it says about that step when asked by us, or
     /// when made to say it on chain.
     ///
@@ -33,7 +45,7 @@ where
     async fn try_defend(&self, target: &Target, accusation: &Signed) -> Result<ChallengeEnd, Failed> {
         let (worker, _) = self.ports.chain.assignment(target.claim.lane()).await.map_err(fatal)?;
         match self.other_word(target, worker, accusation).await {
-            Ok(Some(call)) => match self.transact(call).await {
+            Ok(Some(call)) => match transact(self.ports, call).await {
                 Ok(_) => return Ok(ChallengeEnd::Convicted("it has signed two outcomes of one step".to_owned())),
                 // What it says to us is not signed as it should be.
                 Err(error) => tracing::warn!(claim = %target.id, %error, "its word against its word is not taken"),
@@ -41,13 +53,13 @@ where
             Ok(None) => tracing::warn!(claim = %target.id, "the worker stands by what it accuses us with"),
             Err(gap) => tracing::warn!(claim = %target.id, %gap, "the worker does not answer whom it accuses"),
         }
-        self.try_challenge(target, (true, Some(accusation))).await
+        self.challenges.play(target, Cause { may_open: true, accusation: Some(accusation) }).await
     }
 
     /// What convicts a worker that says to us what it does not say where it accuses us.
     async fn other_word(&self, target: &Target, worker: Address, accusation: &Signed) -> Result<Option<Call>, Gap> {
         let Standing::Committed { at } = target.standing else { return Ok(None) };
-        let Response::Statements(signed) = self.ask(worker, &Request::Statements(target.id)).await? else {
+        let Response::Statements(signed) = ask(self.ports, worker, &Request::Statements(target.id)).await? else {
             return Err(Gap::OffTopic);
         };
         let differs = |said: &StepStatement| {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use tensorlink_node::Ports;
 use tensorlink_node::ports::Call;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::replay::{OperatorTensors, Replay, Roots};
@@ -11,11 +12,13 @@ use tensorlink_num::Tensor;
 use tensorlink_program::engine::Engine;
 use tensorlink_proof::audit::{Answer, Audit, OwnInterval, Undecided, Verdict, first_element};
 use tensorlink_proof::commit::{Boundary, BoundaryLists, LogBuilder, LogError, ProgramList};
-use tensorlink_proof::fraud::{Case, FraudError, Prover, Signed, StepAnswer, Work};
+use tensorlink_proof::fraud::{Case, FraudError, Prover, Signed, StepAnswer};
 use tensorlink_proof::merkle::TensorTree;
 use tensorlink_types::{Address, TensorRoot, TensorType};
 
-use crate::auditor::Auditor;
+use crate::ask::ask;
+use crate::case::case;
+use crate::executor::Executor;
 use crate::finding::{AuditError, Failed, Finding, Gap, fatal};
 use crate::target::{Standing, Target};
 
@@ -27,7 +30,8 @@ const CRUMBS: u64 = 8;
 
 /// A claim known to differ from its re-execution.
 pub(crate) struct Dispute<'a, E> {
-    pub(crate) auditor: &'a Auditor<E>,
+    pub(crate) ports: &'a Ports,
+    pub(crate) executor: Executor<'a, E>,
     pub(crate) target: &'a Target,
     pub(crate) job: &'a JobView,
     pub(crate) worker: Address,
@@ -42,10 +46,10 @@ where
 {
     /// Gathers what convicts, and proves it.
     pub(crate) async fn convict(&self) -> Result<Finding, Failed> {
-        let own = self.auditor.blocking(self.replay.clone(), |replay, engine| replay.roots(engine)).await?;
+        let own = self.executor.run(self.replay.clone(), |replay, engine| replay.roots(engine)).await?;
         let logs = self.their_logs(&own).await?;
         let mut answers = self.statements().await?;
-        let case = self.auditor.case(self.target, self.job, self.worker).await?;
+        let case = case(self.ports, self.target, self.job, self.worker).await?;
         let (states, traces) = (own.states.clone(), own.traces);
         let state = states.first().cloned().unwrap_or_default();
         let own = OwnInterval { first_step: self.replay.span.first_step, state, traces };
@@ -63,7 +67,7 @@ where
     /// The claim's logs: what was received from our own replay of it, what was sent from the worker.
     async fn their_logs(&self, own: &Roots) -> Result<BoundaryLists, Failed> {
         let question = Request::SentLogs(self.target.id);
-        let Response::SentLogs { to_previous, to_next } = self.auditor.ask(self.worker, &question).await? else {
+        let Response::SentLogs { to_previous, to_next } = ask(self.ports, self.worker, &question).await? else {
             return Err(Gap::OffTopic.into());
         };
         let program = &self.replay.shard.program;
@@ -85,7 +89,7 @@ where
 
     async fn statements(&self) -> Result<Vec<Answer>, Failed> {
         let question = Request::Statements(self.target.id);
-        let Response::Statements(signed) = self.auditor.ask(self.worker, &question).await? else {
+        let Response::Statements(signed) = ask(self.ports, self.worker, &question).await? else {
             return Err(Gap::OffTopic.into());
         };
         let steps = self.replay.span.steps;
@@ -115,7 +119,7 @@ where
         if list.is_some() {
             return Err(lacking.into());
         }
-        let Response::Roots(roots) = self.auditor.ask(self.worker, &question).await? else {
+        let Response::Roots(roots) = ask(self.ports, self.worker, &question).await? else {
             return Err(Gap::OffTopic.into());
         };
         *list = Some(roots);
@@ -171,7 +175,7 @@ where
             }
             Verdict::Wiring { step, sink, index } => {
                 let said = step_answer(step).ok_or(Undecided::Statement(step))?;
-                let own = self.auditor.blocking(self.replay.clone(), |replay, engine| replay.roots(engine)).await?;
+                let own = self.executor.run(self.replay.clone(), |replay, engine| replay.roots(engine)).await?;
                 let local = step.saturating_sub(self.replay.span.first_step) as usize;
                 // The traces agree where the wiring does not.
                 let trace = own.traces.get(local).map(Vec::as_slice).unwrap_or_default();
@@ -197,7 +201,7 @@ where
     /// Our tensors of an operator, and the bytes of the worker's output.
     async fn outputs(&self, step: u32, operator: u32) -> Result<(OperatorTensors, Vec<u8>), Failed> {
         let find = move |replay: Replay, engine: E| replay.operator(engine, step, operator);
-        let tensors = self.auditor.blocking(self.replay.clone(), find).await?;
+        let tensors = self.executor.run(self.replay.clone(), find).await?;
         let theirs = self.output(step, operator, tensors.output.ty().byte_len()).await?;
         Ok((tensors, theirs))
     }
@@ -206,18 +210,18 @@ where
     /// at all is challenged for them.
     async fn output(&self, step: u32, operator: u32, length: u64) -> Result<Vec<u8>, Failed> {
         let most = length.div_ceil(OUTPUT_PIECE as u64).saturating_add(CRUMBS);
-        let deadline = self.auditor.ports.clock.now().saturating_add(SHOWN);
+        let deadline = self.ports.clock.now().saturating_add(SHOWN);
         let mut theirs = Vec::new();
         for _ in 0..=most {
             let from = theirs.len() as u64;
             if from >= length {
                 return Ok(theirs);
             }
-            if self.auditor.ports.clock.now() > deadline {
+            if self.ports.clock.now() > deadline {
                 break;
             }
             let question = Request::Output { claim: self.target.id, step, operator, from };
-            let Response::Output(piece) = self.auditor.ask(self.worker, &question).await? else {
+            let Response::Output(piece) = ask(self.ports, self.worker, &question).await? else {
                 return Err(Gap::OffTopic.into());
             };
             if piece.is_empty() || piece.len() as u64 > length - from {
@@ -226,24 +230,6 @@ where
             theirs.extend_from_slice(&piece);
         }
         Err(Gap::Slow { given: theirs.len() as u64, length }.into())
-    }
-}
-
-impl<E> Auditor<E> {
-    /// What the chain knows about a claim.
-    pub(crate) async fn case(&self, target: &Target, job: &JobView, worker: Address) -> Result<Case, Failed> {
-        let chain = &self.ports.chain;
-        let lane = target.claim.lane();
-        let program = chain.program_root(lane.job, lane.stage).await.map_err(fatal)?;
-        let work = match target.standing {
-            Standing::Committed { .. } => Work::Training {
-                steps_per_interval: job.steps_per_interval,
-                program,
-                record: chain.record(lane, target.claim.interval).await.map_err(fatal)?,
-            },
-            Standing::Receipt => Work::Serving { longest: job.steps_per_interval, programs: program },
-        };
-        Ok(Case { contracts: self.ports.contracts, worker, lineage: job.lineage, work })
     }
 }
 

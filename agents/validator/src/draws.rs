@@ -2,34 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
-use tensorlink_node::ports::chain::Seed;
-use tensorlink_node::ports::{Chain, ChainError};
-use tensorlink_program::engine::Engine;
-use tensorlink_proof::sortition::{is_drawn, period_after};
-use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
+use tensorlink_proof::sortition::period_after;
 
 use crate::answers::Answers;
-use crate::auditor::Auditor;
 use crate::target::Target;
 
 /// Claims that wait at once. A chain holds fewer in two periods; of receipts, which cost nothing each, a quarter of it.
 const WAITING: usize = 65_536;
-/// Longest wait between two looks at the beacon.
-const PERIOD: Duration = Duration::from_secs(1);
 
 /// By the period whose seed draws for them.
 #[derive(Debug, Default)]
 pub(crate) struct Draws(Mutex<BTreeMap<u64, Vec<Target>>>);
-
-/// What a period's seed draws us for.
-struct Draw {
-    period: u64,
-    seed: Seed,
-    targets: Vec<Target>,
-}
 
 impl Draws {
     /// Takes in a claim that is on chain, unless nobody could answer for it any more when this node started, at the
@@ -49,27 +33,29 @@ impl Draws {
     }
 
     /// The periods that claims wait for, of those that have begun by `now`.
-    fn begun(&self, now: u64, period: u64) -> Vec<u64> {
+    pub(crate) fn begun(&self, now: u64, period: u64) -> Vec<u64> {
         let waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.keys().copied().take_while(|number| number.saturating_mul(period) <= now).collect()
     }
 
-    fn is_empty(&self) -> bool {
+    /// Whether nothing waits.
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    fn take(&self, period: u64) -> Vec<Target> {
+    /// Takes all that waits for a period.
+    pub(crate) fn take(&self, period: u64) -> Vec<Target> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&period).unwrap_or_default()
     }
 
     /// When the claims that wait for a period were fixed.
-    fn times(&self, period: u64) -> BTreeSet<u64> {
+    pub(crate) fn times(&self, period: u64) -> BTreeSet<u64> {
         let waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.get(&period).into_iter().flatten().filter_map(Target::fixed_at).collect()
     }
 
     /// Takes those of a period's claims that were fixed at one of these times; others came meanwhile.
-    fn take_fixed(&self, period: u64, times: &BTreeMap<u64, u64>) -> Vec<Target> {
+    pub(crate) fn take_fixed(&self, period: u64, times: &BTreeMap<u64, u64>) -> Vec<Target> {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let all = waiting.remove(&period).unwrap_or_default();
         let is_known = |target: &Target| target.fixed_at().is_none_or(|at| times.contains_key(&at));
@@ -79,88 +65,6 @@ impl Draws {
         }
         taken
     }
-
-    /// Draws until `shutdown`; what this validator is to answer for goes to `drawn`.
-    pub(crate) async fn run<E: Engine + Send + 'static>(
-        &self,
-        auditor: &Auditor<E>,
-        drawn: mpsc::Sender<Target>,
-        shutdown: CancellationToken,
-    ) {
-        let drawing = async {
-            loop {
-                match self.draw(auditor).await {
-                    // Answers have little time: they are computed while the seeds are recorded that they need later.
-                    Ok(draws) => {
-                        for target in draws.iter().flat_map(|draw| &draw.targets) {
-                            if drawn.send(target.clone()).await.is_err() {
-                                return;
-                            }
-                        }
-                        let records = draws.into_iter().map(|draw| auditor.record_if_new(draw.period, draw.seed));
-                        futures::future::join_all(records).await;
-                    }
-                    Err(error) => tracing::warn!(%error, "the beacon cannot be asked"),
-                }
-                auditor.ports.clock.sleep(PERIOD).await;
-            }
-        };
-        shutdown.run_until_cancelled(drawing).await;
-    }
-
-    /// Draws for the claims of all periods whose seeds are there; those periods that draw us.
-    async fn draw<E: Engine + Send + 'static>(&self, auditor: &Auditor<E>) -> Result<Vec<Draw>, ChainError> {
-        let length = auditor.answers.parameters.beacon_period;
-        if self.is_empty() {
-            return Ok(Vec::new());
-        }
-        let now = auditor.ports.chain.head().await?.timestamp;
-        let mut drawn = Vec::new();
-        for period in self.begun(now, length) {
-            // Nobody can answer any more.
-            if now > period.saturating_mul(length).saturating_add(auditor.answers.longest_quarter()) {
-                self.take(period);
-                continue;
-            }
-            // None while its first block is not confirmed.
-            if let Some(seed) = auditor.ports.chain.seed(period).await? {
-                let targets = self.draw_by(auditor, period, &seed).await?;
-                if !targets.is_empty() {
-                    drawn.push(Draw { period, seed, targets });
-                }
-            }
-        }
-        Ok(drawn)
-    }
-
-    /// Those of a period's claims that we are to answer for.
-    async fn draw_by<E: Engine + Send + 'static>(
-        &self,
-        auditor: &Auditor<E>,
-        period: u64,
-        seed: &Seed,
-    ) -> Result<Vec<Target>, ChainError> {
-        let (chain, own) = (&auditor.ports.chain, auditor.ports.identity.address());
-        let since = chain.validator_since(own).await?;
-        let bps = auditor.answers.parameters.audits_per_claim_bps;
-        let counts = counts(chain.as_ref(), self.times(period)).await?;
-        let mut targets = self.take_fixed(period, &counts);
-        targets.retain(|target| {
-            let Some(at) = target.fixed_at() else { return false };
-            let validators = counts.get(&at).copied().unwrap_or_default();
-            since > 0 && since < at && is_drawn(seed.value, target.id, own, validators, bps)
-        });
-        Ok(targets)
-    }
-}
-
-/// How many validators there were before each of these times, which are those of one period's claims.
-async fn counts(chain: &dyn Chain, times: BTreeSet<u64>) -> Result<BTreeMap<u64, u64>, ChainError> {
-    let mut counts = BTreeMap::new();
-    for time in times {
-        counts.insert(time, chain.validators_before(time).await?);
-    }
-    Ok(counts)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use tensorlink_proof::commit::{is_receipt, receipt_list};
 use tensorlink_types::{B256, ClaimId, Lane};
 use thiserror::Error;
 
+use crate::ask::ask;
 use crate::auditor::Auditor;
 use crate::draw::{Rate, drawn};
 use crate::finding::Gap;
@@ -46,7 +47,7 @@ impl Epoch {
         let assigned = auditor.ports.chain.assignment(self.lane).await;
         let (worker, _) = assigned.map_err(|error| Withheld(error.to_string()))?;
         let question = Request::Receipts { lane: self.lane, epoch: self.epoch };
-        let Response::Receipts(claims) = auditor.ask(worker, &question).await.map_err(withheld)? else {
+        let Response::Receipts(claims) = ask(&auditor.ports, worker, &question).await.map_err(withheld)? else {
             return Err(withheld(Gap::OffTopic));
         };
         // Of texts that came to nothing no token is paid, so tokens bound no list.

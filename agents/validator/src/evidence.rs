@@ -5,13 +5,14 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 use cid::Cid;
+use tensorlink_node::Ports;
 use tensorlink_node::ports::{Owner, StoreError};
 use tensorlink_node::retry::{Failure, retry};
 use tensorlink_node::wire::rpc::IntervalRecord;
-use tensorlink_program::engine::Engine;
 use tensorlink_types::{Address, ClaimId};
 
-use crate::auditor::{Auditor, PATIENCE};
+use crate::answers::Answers;
+use crate::ask::PATIENCE;
 use crate::finding::Gap;
 use crate::target::Target;
 
@@ -20,10 +21,22 @@ fn files(record: &IntervalRecord) -> impl Iterator<Item = Cid> {
     [&record.state, &record.inputs].into_iter().filter_map(|bytes| Cid::try_from(bytes.as_slice()).ok())
 }
 
-impl<E: Engine + Send + 'static> Auditor<E> {
+/// The files of claims that are looked into.
+#[derive(Clone, Copy)]
+pub(crate) struct Evidence<'a> {
+    ports: &'a Ports,
+    answers: &'a Answers,
+}
+
+impl<'a> Evidence<'a> {
+    /// What these answers rest on, in the node's store.
+    pub(crate) const fn new(ports: &'a Ports, answers: &'a Answers) -> Self {
+        Self { ports, answers }
+    }
+
     /// Fetches a file of what a claim's worker recorded. Where we are drawn for the claim, it stays from now on: what
     /// an answer will rest on must not make room for others while it is worked out.
-    pub(crate) async fn fetch_for(
+    pub(crate) async fn fetch(
         &self,
         target: &Target,
         cid: &[u8],
@@ -56,11 +69,11 @@ impl<E: Engine + Send + 'static> Auditor<E> {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub(crate) async fn keep_evidence(&self, claim: ClaimId, record: &IntervalRecord) -> Result<bool, StoreError> {
+    pub(crate) async fn keep(&self, claim: ClaimId, record: &IntervalRecord) -> Result<bool, StoreError> {
         let store = self.ports.store.of(Owner::Audit(claim));
         for cid in files(record) {
             if !store.own(&cid).await? {
-                self.drop_evidence(claim, record).await;
+                self.drop_of(claim, record).await;
                 return Ok(false);
             }
         }
@@ -68,7 +81,7 @@ impl<E: Engine + Send + 'static> Auditor<E> {
     }
 
     /// Lets go of what an answer rested on.
-    pub(crate) async fn drop_evidence(&self, claim: ClaimId, record: &IntervalRecord) {
+    pub(crate) async fn drop_of(&self, claim: ClaimId, record: &IntervalRecord) {
         self.let_go(Owner::Audit(claim), record).await;
     }
 

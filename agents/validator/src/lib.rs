@@ -2,22 +2,23 @@
 //!
 //! | module | what lives there |
 //! |---|---|
-//! | [`draw`] | which claims to audit |
-//! | `draws`, [`answers`] | which claims the chain drew us for, and what we answer |
-//! | `auditor` | what audits: what it has at hand, and how it asks, executes and sends |
 //! | `target`, `finding` | the claim that is looked into; what comes of it, or keeps anything from coming of it |
-//! | `audit`, [`receipt`] | one audit: fetching what was recorded, and executing it again; texts of serving jobs |
-//! | `evidence` | what our answers rest on, and how long it is kept |
-//! | `boundary`, [`claims`] | what crossed a claim's boundaries, and the neighbours' claims about it |
-//! | [`epoch`] | the receipts that a redeemed voucher names |
-//! | `dispute`, `conviction` | from a difference to a proof; the proof goes to the chain |
-//! | `following` | what an auditor knows from the chain's events |
-//! | `defence` | against a worker that accuses us of a wrong answer |
-//! | [`challenge`], `rebuild` | what is done about a worker that does not answer; what it must have computed |
-//! | [`role`], `queue`, `task` | the loop that listens to the chain; what it looks into, in turn; one such thing |
-//! | `hunts` | whoever else looks into the same claim waits |
-//! | [`witness`] | the same loop for a worker, which looks at its replicas only |
-//! | `replicas` | claims that are examined because replicas differ |
+//! | `ask` | how workers are asked and calls are sent |
+//! | [`Auditor`] | what looks into claims: the parts of it that have a state, and what is done with them, one file each: |
+//! | · `executor`, `shards`, [`receipt`] | engines and turns; shards and their memory; stages and texts of serving jobs |
+//! | · [`claims`], `case` | claims on record; what the chain knows of one |
+//! | · [`answers`], `giving`, `seeds` | what we answer where the chain draws us; giving it; recording what draws |
+//! | · `records`, `evidence` | what workers recorded; which files of it are kept, and how long |
+//! | · `audit`, `boundary`, `rebuild` | one audit; what crossed the claim's boundaries; what a silent worker computed |
+//! | · `dispute`, `conviction` | from a difference to a proof; the proof goes to the chain |
+//! | · [`challenge`], `defence` | against a worker that does not answer; against one that accuses an auditor |
+//! | `task`, `examine`, `accused`, `listing` | one thing to look into: a claim, an accusation, the receipts of an [`epoch`] |
+//! | `hunts`, `open`, `patience` | who else looks into a claim; how long it can be proven wrong; how long we try |
+//! | `queue` | what is looked into at once, and what waits |
+//! | [`draw`], `draws`, `drawing` | our own lottery; claims that wait for the chain's; who is drawn |
+//! | `jobs`, `replicas`, `done` | manifests; claims of replicas that differ; audits that are not repeated |
+//! | `dispatch`, [`role`] | to whom an event goes; the validator's loop |
+//! | [`witness`] | the loop of a worker that looks at its replicas only |
 //!
 //! Which claims a validator audits of its own accord follows from its key, so that no worker foresees it:
 //!
@@ -38,37 +39,50 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod accused;
 pub mod answers;
+mod ask;
 mod audit;
 mod auditor;
 mod boundary;
+mod case;
 pub mod challenge;
 pub mod claims;
 mod conviction;
 mod defence;
-pub(crate) mod dispute;
+mod dispatch;
+mod dispute;
+mod done;
 pub mod draw;
+mod drawing;
 mod draws;
 pub mod epoch;
 mod evidence;
+mod examine;
+mod executor;
 mod finding;
-mod following;
+mod giving;
 mod hunts;
+mod jobs;
+mod listing;
+mod open;
+mod patience;
 mod queue;
 mod rebuild;
 pub mod receipt;
+mod records;
 mod replicas;
 pub mod role;
-mod room;
+mod seeds;
+mod shards;
 mod target;
 mod task;
 pub mod witness;
 
 pub use answers::Answers;
-pub use auditor::{Auditor, PLAYS, TURNS};
+pub use auditor::{Auditor, PLAYS, TURNS, convict};
 pub use challenge::ChallengeEnd;
 pub use claims::Claims;
-pub use conviction::convict;
 pub use draw::Rate;
 pub use finding::{AuditError, Finding};
 pub use hunts::Hunts;

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tensorlink_node::blocking;
+use tensorlink_node::Ports;
 use tensorlink_node::interval::{Outcome, Span, state_root_of};
 use tensorlink_node::pipeline::Pipeline;
 use tensorlink_node::ports::chain::JobView;
@@ -15,15 +15,38 @@ use tensorlink_program::engine::Engine;
 use tensorlink_proof::commit::Boundary;
 use tensorlink_types::Lane;
 
-use crate::auditor::Auditor;
-use crate::claims::OnRecord;
+use crate::claims::Claims;
+use crate::evidence::Evidence;
+use crate::executor::Executor;
 use crate::finding::{Failed, Gap, fatal};
+use crate::records::{record, replay};
+use crate::shards::Shards;
 use crate::target::{Standing, Target};
 
-impl<E> Auditor<E>
+/// Works intervals out without their workers.
+pub(crate) struct Rebuilding<'a, E> {
+    ports: &'a Ports,
+    claims: &'a Claims,
+    evidence: Evidence<'a>,
+    executor: Executor<'a, E>,
+    shards: Shards<'a>,
+}
+
+impl<'a, E> Rebuilding<'a, E>
 where
     E: Engine + Send + 'static,
 {
+    /// From what is on record of claims, and what their workers show.
+    pub(crate) const fn new(
+        ports: &'a Ports,
+        claims: &'a Claims,
+        evidence: Evidence<'a>,
+        executor: Executor<'a, E>,
+        shards: Shards<'a>,
+    ) -> Self {
+        Self { ports, claims, evidence, executor, shards }
+    }
+
     /// The target's interval, worked out without its worker.
     pub(crate) async fn rebuild(&self, target: &Target, job: &JobView) -> Result<Replay, Failed> {
         let Standing::Committed { .. } = target.standing else { return Err(Gap::Alone.into()) };
@@ -47,13 +70,13 @@ where
     async fn rebuild_from_the_start(&self, target: &Target, job: &JobView) -> Result<Replay, Failed> {
         let mut shards = Vec::new();
         for stage in 0..job.stages {
-            shards.push(self.shard(target, job, stage).await?);
+            shards.push(self.shards.training(target, job, stage).await?);
         }
         let pipeline = Pipeline { shards, lineage: job.lineage, steps: job.steps_per_interval };
-        let (stage, interval, engine) = (target.claim.stage, target.claim.interval, self.engine.clone());
-        let executed = blocking(move || pipeline.replay(|| engine(), stage, interval)).await.map_err(fatal)?;
+        let (stage, interval) = (target.claim.stage, target.claim.interval);
+        let executed = self.executor.run_all(pipeline, stage, interval).await?;
         for (before, due) in (0..stage).zip(executed.claims) {
-            let claimed = self.claim_of(target, Lane { stage: before, ..target.claim.lane() }, interval);
+            let claimed = self.claims.beside(target, Lane { stage: before, ..target.claim.lane() }, interval);
             if claimed.is_some_and(|other| (other.claim.newState, other.claim.io) != (due.new_state, due.io)) {
                 return Err(Gap::Neighbour(before).into());
             }
@@ -64,7 +87,7 @@ where
     /// From what neighbours recorded, from the lane's first interval on: as many are executed as the claim has
     /// before it.
     async fn rebuild_from_neighbours(&self, target: &Target, job: &JobView) -> Result<Replay, Failed> {
-        let shard = self.shard(target, job, target.claim.stage).await?;
+        let shard = self.shards.training(target, job, target.claim.stage).await?;
         let mut state = shard.initial_state.to_vec();
         for interval in 0..=target.claim.interval {
             let inputs = self.inputs(target, job, interval).await?;
@@ -74,7 +97,7 @@ where
             if interval == target.claim.interval {
                 return Ok(replay);
             }
-            state = self.blocking(replay, |replay, engine| replay.outcome(engine)).await?.state;
+            state = self.executor.run(replay, |replay, engine| replay.outcome(engine)).await?.state;
         }
         Err(Gap::Record("interval").into())
     }
@@ -110,23 +133,16 @@ where
         over: Boundary,
     ) -> Result<Vec<Bytes>, Failed> {
         let lane = Lane { stage, ..target.claim.lane() };
-        let neighbour = self.claim_of(target, lane, interval).ok_or(Gap::Neighbour(stage))?;
+        let neighbour = self.claims.beside(target, lane, interval).ok_or(Gap::Neighbour(stage))?;
         let (worker, _) = self.ports.chain.assignment(lane).await.map_err(fatal)?;
-        let record = self.record(&neighbour, worker).await?;
-        let shard: Arc<Shard> = self.shard(target, job, stage).await?;
-        let replay = self.replay(&neighbour, job, (worker, &record), shard).await?;
+        let record = record(self.ports, &neighbour, worker).await?;
+        let shard: Arc<Shard> = self.shards.training(target, job, stage).await?;
+        let replay = replay(self.evidence, &neighbour, job, (worker, &record), shard).await?;
         let sent = move |replay: Replay, engine: E| replay.sent(engine, over);
-        let (outcome, sent): (Outcome, Vec<Bytes>) = self.blocking(replay, sent).await?;
+        let (outcome, sent): (Outcome, Vec<Bytes>) = self.executor.run(replay, sent).await?;
         if outcome.state_root != neighbour.claim.newState || outcome.logs.roots() != record.logs {
             return Err(Gap::Neighbour(stage).into());
         }
         Ok(sent)
-    }
-
-    /// The claim of a lane for an interval, if it is confirmed.
-    pub(crate) fn claim_of(&self, target: &Target, lane: Lane, interval: u32) -> Option<Target> {
-        let OnRecord { id, claim, committed_at } = self.claims.get(lane, interval)?;
-        let standing = Standing::Committed { at: committed_at };
-        Some(Target { id, claim, standing, manifest: target.manifest, listed: None })
     }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use tensorlink_node::ports::Event;
 use tensorlink_types::{JobId, Lane};
 
 use crate::target::Target;
@@ -26,6 +27,16 @@ pub(crate) struct Replicas {
 }
 
 impl Replicas {
+    /// Takes in an event; of claims that are made and of replicas that differ it is told by itself.
+    pub(crate) fn apply(&mut self, event: &Event) {
+        match event {
+            Event::JobPosted { job, terms, .. } => self.posted(*job, terms.replicas),
+            Event::JobSettled { job, .. } => self.settled(*job),
+            Event::ClaimsFinalized { lane, to, .. } => self.finalized(*lane, *to),
+            _ => {}
+        }
+    }
+
     /// A job was posted.
     pub(crate) fn posted(&mut self, job: JobId, replicas: u16) {
         if replicas > 1 {

@@ -41,7 +41,7 @@ impl<E: Engine + Send + 'static> Witness<E> {
         let chain = self.auditor.ports.chain.clone();
         let own = self.auditor.ports.identity.address();
         let mut events = chain.events(chain.deployment().block).await?;
-        self.auditor.take_stock().await;
+        self.auditor.evidence().take_stock().await;
         let mut queue = Queue::new(self.auditor.clone(), Rate::NONE);
         let mut known = Known::default();
         loop {

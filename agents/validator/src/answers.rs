@@ -1,15 +1,14 @@
 //! Answers for claims that the chain drew us for: sealed in the first quarter of the challenge window, revealed in the
 //! second. They are on disk before they are sealed, so that whatever happens in between, what was sealed is revealed:
 //! later and for nothing, if need be. Who has sealed an answer about a lane that is convicted has a share of its
-//! bounty.
-
-mod giving;
+//! bounty. This is the book of them; what is due is given by who reads it.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use tensorlink_node::journal::{Journal, JournalError};
+use tensorlink_node::ports::Event;
 use tensorlink_node::ports::chain::Parameters;
 use tensorlink_node::wire::rpc::IntervalRecord;
 use tensorlink_proof::fraud::Signed;
@@ -92,6 +91,15 @@ impl Answers {
         })
     }
 
+    /// Takes in an event.
+    pub(crate) fn apply(&self, event: &Event) {
+        match event {
+            Event::Convicted { lane, .. } => self.convicted(*lane),
+            Event::AuditRevealed { claim, auditor, answer, .. } => self.revealed(*claim, *auditor, answer.clone()),
+            _ => {}
+        }
+    }
+
     /// Seconds in which an answer can be sealed, in a job whose window is the longest.
     pub(crate) fn longest_quarter(&self) -> u64 {
         self.quarters(0, self.parameters.max_challenge_window).end(1)
@@ -111,7 +119,8 @@ impl Answers {
         Quarters { fixed_at, window, clock: self.parameters.dispute_clock }
     }
 
-    fn quarters_of(&self, given: &Given) -> Quarters {
+    /// The quarters of the window of a claim that was answered for.
+    pub(crate) fn quarters_of(&self, given: &Given) -> Quarters {
         self.quarters(given.audited.fixedAt, given.window)
     }
 
@@ -126,24 +135,51 @@ impl Answers {
     }
 
     /// A lane is convicted: what we have sealed about it brings a share.
-    pub(crate) fn convicted(&self, lane: Lane) {
+    fn convicted(&self, lane: Lane) {
         let about: Vec<ClaimId> =
             self.given().iter().filter(|given| given.audited.claim.lane() == lane).map(|given| given.id).collect();
         self.sharing().extend(about);
-        self.ready.notify_one();
+        self.wake();
     }
 
     fn sharing(&self) -> MutexGuard<'_, HashSet<ClaimId>> {
         self.sharing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What there is to do about an answer.
-    fn is_open(&self, given: &Given) -> bool {
-        given.step != Step::Over || self.sharing().contains(&given.id)
+    /// Answers about which there is something to do.
+    pub(crate) fn unfinished(&self) -> Vec<Given> {
+        let mut unfinished = self.all();
+        unfinished.retain(|given| given.step != Step::Over || self.sharing().contains(&given.id));
+        unfinished
+    }
+
+    /// A share was asked for.
+    pub(crate) fn shared(&self, claim: ClaimId) {
+        self.sharing().remove(&claim);
+    }
+
+    /// Something can be given at once.
+    pub(crate) fn wake(&self) {
+        self.ready.notify_one();
+    }
+
+    /// Waits until something can be given at once.
+    pub(crate) async fn woken(&self) {
+        self.ready.notified().await;
+    }
+
+    /// Whether a period's seed is not being recorded here yet; from now on it is.
+    pub(crate) fn begins_recording(&self, period: u64) -> bool {
+        self.recording.lock().unwrap_or_else(PoisonError::into_inner).insert(period)
+    }
+
+    /// A period's seed is not being recorded here any more.
+    pub(crate) fn ends_recording(&self, period: u64) {
+        self.recording.lock().unwrap_or_else(PoisonError::into_inner).remove(&period);
     }
 
     /// An auditor has revealed its answer.
-    pub(crate) fn revealed(&self, claim: ClaimId, auditor: Address, answer: AuditAnswer) {
+    fn revealed(&self, claim: ClaimId, auditor: Address, answer: AuditAnswer) {
         let mut revealed = self.revealed.lock().unwrap_or_else(PoisonError::into_inner);
         if revealed.len() >= REMEMBERED {
             revealed.pop_front();
@@ -191,7 +227,29 @@ impl Answers {
         Ok(())
     }
 
-    fn reaches(&self, claim: ClaimId, step: Step) -> Result<(), JournalError> {
+    /// Writes an answer down, at the chain's time `now`; which others are forgotten for it.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub(crate) fn add(&self, given: Given, now: u64) -> Result<Vec<Given>, JournalError> {
+        // Nobody can be accused any more when twice the window is over.
+        let is_over = |old: &Given| old.step == Step::Over && now >= self.quarters_of(old).end(8);
+        let mut before = self.all();
+        self.update(|all| {
+            all.retain(|old| !is_over(old));
+            all.push(given);
+        })?;
+        self.wake();
+        let still: HashSet<ClaimId> = self.given().iter().map(|given| given.id).collect();
+        before.retain(|old| !still.contains(&old.id));
+        Ok(before)
+    }
+
+    /// An answer is so far.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub(crate) fn reaches(&self, claim: ClaimId, step: Step) -> Result<(), JournalError> {
         self.update(|given| given.iter_mut().filter(|given| given.id == claim).for_each(|given| given.step = step))
     }
 }

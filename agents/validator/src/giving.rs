@@ -1,25 +1,24 @@
 //! What was computed is kept, sealed and revealed, each in its time; shares of bounties are asked for.
 
-use std::collections::HashSet;
-use std::sync::PoisonError;
 use std::time::Duration;
 
-use tensorlink_node::Identity;
-use tensorlink_node::ports::chain::{JobView, Seed};
+use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::ports::{AuditMove, Call, ChainError};
 use tensorlink_node::shard::ShardError;
 use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
-use tensorlink_program::engine::Engine;
+use tensorlink_node::{Identity, Ports};
 use tensorlink_proof::commit::is_receipt;
 use tensorlink_proof::commit::sign::SignatureError;
-use tensorlink_proof::sortition::{answer_of, period_after, sealed_answer};
+use tensorlink_proof::sortition::{answer_of, sealed_answer};
 use tensorlink_types::abi::AuditAnswer;
 use tensorlink_types::{B256, Bytes, ClaimId};
 use tokio_util::sync::CancellationToken;
 
-use super::{Given, Step};
-use crate::auditor::Auditor;
+use crate::answers::{Answers, Given, Step};
+use crate::ask::{ask, transact};
+use crate::evidence::Evidence;
 use crate::finding::AuditError;
+use crate::seeds::Seeds;
 use crate::target::Target;
 
 /// Longest wait between two looks at what can be revealed.
@@ -33,19 +32,30 @@ fn salt(identity: &Identity, claim: ClaimId) -> Result<B256, SignatureError> {
     identity.salt("tensorlink answer", claim)
 }
 
-impl<E> Auditor<E>
-where
-    E: Engine + Send + 'static,
-{
+/// Gives answers.
+#[derive(Clone, Copy)]
+pub(crate) struct Giving<'a> {
+    ports: &'a Ports,
+    answers: &'a Answers,
+    evidence: Evidence<'a>,
+    seeds: Seeds<'a>,
+}
+
+impl<'a> Giving<'a> {
+    /// Of the answers in this book.
+    pub(crate) const fn new(ports: &'a Ports, answers: &'a Answers) -> Self {
+        Self { ports, answers, evidence: Evidence::new(ports, answers), seeds: Seeds::new(ports, answers) }
+    }
+
     /// Answers for a claim: what we computed is on disk when this returns, and goes to the chain from there.
-    pub(crate) async fn answer_with(
+    pub(crate) async fn answer(
         &self,
         target: &Target,
         job: &JobView,
         (answer, record): (AuditAnswer, &IntervalRecord),
     ) -> Result<(), AuditError> {
         let Some(audited) = target.audited() else { return Ok(()) };
-        match self.keep_evidence(target.id, record).await {
+        match self.evidence.keep(target.id, record).await {
             Ok(true) => {}
             Ok(false) => {
                 let (lane, interval) = (target.claim.lane(), target.claim.interval);
@@ -62,27 +72,17 @@ where
         let (window, record) = (job.challenge_window, record.clone());
         let given = Given { id: target.id, audited, window, answer, record, step: Step::Computed };
         let now = self.ports.chain.head().await?.timestamp;
-        // Nobody can be accused any more when twice the window is over.
-        let is_over = |old: &Given| old.step == Step::Over && now >= self.answers.quarters_of(old).end(8);
-        let before = self.answers.all();
-        self.answers.update(|all| {
-            all.retain(|old| !is_over(old));
-            all.push(given);
-        })?;
-        self.answers.ready.notify_one();
-        let still: HashSet<ClaimId> = self.answers.given().iter().map(|given| given.id).collect();
-        for old in before.iter().filter(|old| !still.contains(&old.id)) {
-            self.drop_evidence(old.id, &old.record).await;
+        for old in self.answers.add(given, now)? {
+            self.evidence.drop_of(old.id, &old.record).await;
         }
         Ok(())
     }
 
     /// Seals and reveals what was computed, each in its time, and asks for shares, until `shutdown`.
-    pub(crate) async fn give_answers(&self, shutdown: CancellationToken) {
+    pub(crate) async fn run(&self, shutdown: CancellationToken) {
         let giving = async {
             loop {
-                let mut open = self.answers.all();
-                open.retain(|given| self.answers.is_open(given));
+                let open = self.answers.unfinished();
                 if !open.is_empty() {
                     match self.ports.chain.head().await {
                         // Side by side: a worker that keeps us waiting for its word keeps nobody else.
@@ -94,7 +94,7 @@ where
                     }
                 }
                 tokio::select! {
-                    () = self.answers.ready.notified() => {}
+                    () = self.answers.woken() => {}
                     () = self.ports.clock.sleep(PERIOD) => {}
                 }
             }
@@ -119,7 +119,7 @@ where
         let salt = salt(&self.ports.identity, given.id)?;
         let sealed = sealed_answer(given.id, &given.answer, self.ports.identity.address(), salt);
         let call = Call::Audit(Box::new(AuditMove::Commit { audited: given.audited.clone(), sealed }));
-        let step = match self.transact(call).await {
+        let step = match transact(self.ports, call).await {
             Ok(gas) => {
                 tracing::info!(%lane, interval, gas, "drawn: an answer is sealed");
                 Step::Sealed
@@ -128,7 +128,7 @@ where
             Err(ChainError::Reverted { name, .. }) if name == AGAIN => Step::Sealed,
             Err(ChainError::Reverted { name, .. }) if now < self.answers.quarters_of(given).end(1) => {
                 if name == NO_SEED {
-                    self.record_seed(given.audited.fixedAt).await?;
+                    self.seeds.record_for(given.audited.fixedAt).await?;
                 }
                 return Ok(());
             }
@@ -157,7 +157,7 @@ where
                 return self.reveal_unpaid(given).await;
             }
         };
-        match self.transact(Call::Audit(Box::new(step))).await {
+        match transact(self.ports, Call::Audit(Box::new(step))).await {
             Ok(gas) => tracing::info!(%lane, interval, gas, "an answer is revealed"),
             Err(ChainError::Reverted { name, .. }) if name == AGAIN => {}
             // The chain's clock decides, and may be behind ours.
@@ -174,7 +174,7 @@ where
     /// Shows an answer that nobody pays for: whoever has sealed one and not shown it cannot unstake (P-46), and shares
     /// no bounty (P-45).
     async fn reveal_unpaid(&self, given: &Given) -> Result<(), AuditError> {
-        match self.transact(self.showing(given)?).await {
+        match transact(self.ports, self.showing(given)?).await {
             Ok(gas) => tracing::info!(claim = %given.id, gas, "an answer is revealed for nothing"),
             Err(ChainError::Reverted { name, .. }) if name == AGAIN => {}
             Err(error) => return Err(error.into()),
@@ -200,14 +200,14 @@ where
     /// Once: what the contract refuses now it refuses later, unless the lane is convicted anew.
     async fn ask_for_share(&self, given: &Given) -> Result<(), AuditError> {
         let (claim, auditor) = (given.audited.claim.clone(), self.ports.identity.address());
-        match self.transact(Call::Audit(Box::new(AuditMove::PayShare { claim, auditor }))).await {
+        match transact(self.ports, Call::Audit(Box::new(AuditMove::PayShare { claim, auditor }))).await {
             Ok(gas) => tracing::info!(claim = %given.id, gas, "asked for a share of a convicted lane's bounty"),
             Err(error @ ChainError::Reverted { .. }) => {
                 tracing::debug!(claim = %given.id, %error, "no share of a convicted lane's bounty");
             }
             Err(error) => return Err(error.into()),
         }
-        self.answers.sharing().remove(&given.id);
+        self.answers.shared(given.id);
         Ok(())
     }
 
@@ -219,7 +219,7 @@ where
             return Ok(Some(AuditMove::Reveal { audited, answer, salt }));
         }
         let (worker, _) = self.ports.chain.assignment(audited.claim.lane()).await?;
-        let said = match self.ask(worker, &Request::Statements(given.id)).await {
+        let said = match ask(self.ports, worker, &Request::Statements(given.id)).await {
             Ok(Response::Statements(said)) => said,
             Ok(_) => Vec::new(),
             Err(gap) => {
@@ -232,35 +232,5 @@ where
             let signature = Bytes::from(signature);
             AuditMove::RevealConfirmed { audited, statement, signature, salt }
         }))
-    }
-
-    /// Records the seed that draws for what was fixed at this time, once more if need be: a transaction may have
-    /// been undone.
-    async fn record_seed(&self, fixed_at: u64) -> Result<(), AuditError> {
-        let period = period_after(fixed_at, self.answers.parameters.beacon_period);
-        let Some(period) = period else { return Ok(()) };
-        if let Some(seed) = self.ports.chain.seed(period).await? {
-            self.record_if_new(period, seed).await;
-        }
-        Ok(())
-    }
-
-    /// Records a seed, if it is not, and we are not at it.
-    pub(crate) async fn record_if_new(&self, period: u64, seed: Seed) {
-        let Some((before, header)) = seed.headers else { return };
-        let recording = || self.answers.recording.lock().unwrap_or_else(PoisonError::into_inner);
-        if !recording().insert(period) {
-            return;
-        }
-        // Another validator may be faster. Where it fails, who seals an answer sees it.
-        match self.transact(Call::Audit(Box::new(AuditMove::Record { period, before, header }))).await {
-            Ok(gas) => {
-                tracing::info!(period, gas, "a seed is recorded");
-                // An answer may wait for it.
-                self.answers.ready.notify_one();
-            }
-            Err(error) => tracing::debug!(period, %error, "a seed is not recorded by us"),
-        }
-        recording().remove(&period);
     }
 }
