@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use alloy_primitives::{Address, B256, Bytes, U256};
 use tensorlink_num::Tensor;
 use tensorlink_num::tensor::Mantissas;
-use tensorlink_proof::challenge::ask::Tensors;
+use tensorlink_proof::challenge::next::Tensors;
 use tensorlink_proof::challenge::position::{MAX_LEVELS, is_bottom, row_len};
 use tensorlink_proof::challenge::way::levels_of;
 use tensorlink_proof::challenge::{Answerer, Challenger, Game, Lacking, Move, Next, Row, Subject, Told, Turn};

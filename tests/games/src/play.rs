@@ -4,7 +4,7 @@ use alloy::primitives::U256;
 use tensorlink_node::ports::Call;
 use tensorlink_node::ports::chain::{Event, Fault};
 use tensorlink_num::arbitrary::Dice;
-use tensorlink_proof::challenge::ask::Tensors;
+use tensorlink_proof::challenge::next::Tensors;
 use tensorlink_proof::challenge::{Answerer, Challenger, Game, Lacking, Move, Next, Stuck, Turn, cost};
 use tensorlink_proof::commit::{
     Boundary, ProgramCommitment, SenderSignatures, edge_log, io_root, record_hash, sign, state_root, trace_root,

@@ -4,19 +4,18 @@
 //! answer is missing, it is asked for. So it does not matter who asked what before, or whether this node was restarted
 //! in between.
 
-use alloy_primitives::{B256, Bytes, keccak256};
+use alloy_primitives::{B256, keccak256};
 use tensorlink_num::Tensor;
-use tensorlink_types::abi::{ContradictionProof, Question, StepStatement, WiringProof};
+use tensorlink_types::abi::{Question, StepStatement};
 use tensorlink_types::{Program, TensorRoot};
-use thiserror::Error;
 
 use super::descent::{Approach, Found, Missing, approach, first_difference, learned};
 use super::logs::KnownLogs;
+use super::next::{Next, Stuck, Tensors};
 use super::way::{guided, guided_from_root, plainly};
 use super::{Game, Known, Move, OwnTree, Subject, Turn};
-use crate::commit::program::ProgramTooLarge;
 use crate::commit::{Boundary, BoundaryLists, state_root, trace_root};
-use crate::fraud::{Case, ElementProof, FraudError, Prover, Signed, Sink, StepLists};
+use crate::fraud::{Case, FraudError, Prover, Signed, Sink, StepLists};
 use crate::merkle::tensor::leaf_count;
 use crate::merkle::{Entries, LEAF_BYTES, depth};
 
@@ -42,72 +41,6 @@ pub struct Challenger<'a> {
     pub accusation: Option<&'a Signed>,
     /// What the worker could not know when it made its claim: hints are salted by it.
     pub salt: B256,
-}
-
-/// All tensors of one operator of a step, one's own.
-#[derive(Clone, Debug)]
-pub struct Tensors {
-    /// Absolute step.
-    pub step: u32,
-    /// Operator.
-    pub operator: u32,
-    /// Its output.
-    pub output: Tensor,
-    /// Its operands, in order.
-    pub operands: Vec<Tensor>,
-}
-
-/// What to do.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Next {
-    /// Ask.
-    Ask(Box<Move>),
-    /// Compute the tensors of this operator, and ask again with them.
-    Tensors {
-        /// Absolute step.
-        step: u32,
-        /// Operator.
-        operator: u32,
-    },
-    /// Convict: this element is wrong.
-    Element(Box<ElementProof>),
-    /// Convict: this output did not go where the program sends it.
-    Wiring(Box<WiringProof>),
-    /// Convict: the worker has signed two statements about one step.
-    Contradiction(Box<ContradictionProof>),
-    /// Convict the neighbour: what the worker received is another log than one's own execution took in, and its sender
-    /// signed it.
-    Equivocation {
-        /// Over which boundary the worker received it.
-        boundary: Boundary,
-        /// The log.
-        root: B256,
-        /// The sender's signature.
-        signature: Bytes,
-    },
-}
-
-/// Why there is nothing to ask and nothing to prove. The challenge will be lost to the worker.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
-pub enum Stuck {
-    /// It is not the challenger's turn.
-    #[error("it is not the challenger's turn")]
-    Turn,
-    /// Everything that the worker has answered is what one's own execution gives.
-    #[error("the claim is what our own execution gives: there is no fault to prove")]
-    NoFault,
-    /// One's own execution does not cover the claim or its program; execute it again.
-    #[error("our own execution does not cover the claim ({0})")]
-    Own(&'static str),
-    /// A proof could not be built, or would be refused.
-    #[error(transparent)]
-    Fraud(#[from] FraudError),
-}
-
-impl From<ProgramTooLarge> for Stuck {
-    fn from(error: ProgramTooLarge) -> Self {
-        Self::Fraud(error.into())
-    }
 }
 
 impl Challenger<'_> {

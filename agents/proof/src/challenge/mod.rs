@@ -11,7 +11,7 @@
 //! | [`tree`] | [`OwnTree`]: one's own tree, and the rows that answer a question |
 //! | [`known`] | [`Known`]: another's tree as far as it is known, by answers and by agreement with one's own |
 //! | [`answer`] | the worker's next answer |
-//! | [`ask`] | the challenger's next question, or the proof |
+//! | [`ask`], [`next`] | the challenger's next question, or the proof; what it may be |
 //! | `descent` | the way down to the first difference |
 //! | `logs` | another's boundary logs as far as they are known |
 //! | [`cost`] | what answers cost, and what a challenger puts up for that |
@@ -26,14 +26,16 @@ pub mod game;
 pub mod known;
 mod logs;
 pub mod moves;
+pub mod next;
 pub mod position;
 pub mod tree;
 pub mod way;
 
 pub use self::answer::{Answerer, Lacking};
-pub use self::ask::{Challenger, Next, Stuck};
+pub use self::ask::Challenger;
 pub use self::game::{Game, Row, Told, Turn};
 pub use self::known::Known;
 pub use self::moves::Move;
+pub use self::next::{Next, Stuck, Tensors};
 pub use self::position::Subject;
 pub use self::tree::OwnTree;
