@@ -1,0 +1,308 @@
+//! Keeps states for others, and gives them to who asks.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cid::Cid;
+use tensorlink_num::Tensor;
+use tensorlink_proof::commit::record_hash;
+use tensorlink_types::abi::Claim;
+use tensorlink_types::{Address, ClaimId, JobId, Lane};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use super::KeepError;
+use super::holdings::{Holding, Holdings};
+use super::programs::{Programs, source};
+use crate::budget::Budget;
+use crate::files::{self, FileError};
+use crate::finality::Finality;
+use crate::interval::state_root_of;
+use crate::journal::JournalError;
+use crate::ports::chain::JobState;
+use crate::ports::{Event, Owner, Ports, Store};
+use crate::shard::{Shard, ShardError};
+use crate::{blocking, undone};
+
+/// Lanes of jobs that are over of whose states it is remembered where they are, so that their users can still fetch
+/// them while there is room for them.
+const PAST: usize = 4;
+/// States of a lane's claims that are not final yet, at once: one attestation serves all claims before it.
+const MOST: usize = 8;
+/// States fetched at once.
+const PLACES: usize = 2;
+/// Longest time for one: the asker waits no longer.
+const FETCH: Duration = Duration::from_secs(110);
+
+/// What a worker asks to be kept.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Its claim.
+    pub claim: Claim,
+    /// Timestamp of the claim's block.
+    pub committed_at: u64,
+    /// CID of the state that it ends in.
+    pub state: Cid,
+    /// CID of the job's manifest.
+    pub manifest: Cid,
+}
+
+/// The states that this node keeps for others; on disk before anybody is told.
+pub struct Keeper {
+    ports: Ports,
+    memory: Arc<Budget>,
+    places: Semaphore,
+    holdings: Holdings,
+    programs: Programs,
+    finality: Finality,
+}
+
+impl Keeper {
+    /// Takes up what is on disk. States are checked in this memory.
+    ///
+    /// # Errors
+    /// [`JournalError`] if it cannot be read.
+    pub fn open(ports: Ports, memory: Arc<Budget>) -> Result<Self, JournalError> {
+        let (holdings, programs) = (Holdings::open(ports.journal.clone())?, Programs::new(ports.clone()));
+        let (places, finality) = (Semaphore::new(PLACES), Finality::default());
+        Ok(Self { ports, memory, places, holdings, programs, finality })
+    }
+
+    /// How far jobs are final, by the events that were taken in.
+    pub const fn finality(&self) -> &Finality {
+        &self.finality
+    }
+
+    /// Before events are told anew: jobs of which it is not known that they are over may not be, if that was not looked
+    /// at since events were taken back for the last of `times`.
+    ///
+    /// # Errors
+    /// [`JournalError`] if the disk fails.
+    pub async fn take_back(&self, times: u64) -> Result<(), JournalError> {
+        let going_on = async {
+            let over: HashSet<JobId> =
+                self.holdings.all().iter().filter(|held| held.over).map(|held| held.claim.lane().job).collect();
+            for job in over {
+                if !self.ports.chain.is_known_settled(job).await {
+                    self.holdings.update(|holdings| {
+                        let of_job = holdings.iter_mut().filter(|held| held.claim.lane().job == job);
+                        of_job.for_each(|held| held.over = false);
+                    })?;
+                }
+            }
+            Ok(())
+        };
+        undone::take_back(&self.ports.journal, "holdings", times, going_on).await
+    }
+
+    /// At the start, before any event: what is on record is kept, and nothing else.
+    pub async fn take_stock(&self) {
+        let kept = self.holdings.all().iter().filter(|held| !held.over).cloned().collect::<Vec<_>>();
+        let mut ids = HashSet::new();
+        for held in kept {
+            let id = self.ports.contracts.claim_id(&held.claim);
+            ids.insert(id);
+            let Ok(cid) = held.state.parse() else { continue };
+            match self.held(id).own(&cid).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    tracing::error!(lane = %held.claim.lane(), %cid, "a state that this node attested is gone");
+                }
+                Err(error) => tracing::warn!(%cid, %error, "a state that this node keeps may make room for others"),
+            }
+        }
+        match self.ports.store.owners().await {
+            Ok(owners) => {
+                for owner in owners {
+                    if let Owner::Holding(id) = owner
+                        && !ids.contains(&id)
+                        && let Err(error) = self.held(id).release().await
+                    {
+                        tracing::warn!(%error, "a state that nobody needs keeps its place");
+                    }
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "it is not known who owns files: what nobody needs may keep its place");
+            }
+        }
+    }
+
+    /// Fetches the state that a claim ends in from the claim's worker, who asks, and attests that we have it: a
+    /// signature (rule C-16).
+    ///
+    /// # Errors
+    /// [`KeepError`].
+    pub async fn keep(&self, asked: &Asked, worker: Address) -> Result<[u8; 65], KeepError> {
+        let (chain, claim) = (self.ports.chain.as_ref(), &asked.claim);
+        let (id, lane) = (self.ports.contracts.claim_id(claim), claim.lane());
+        // The record of a final claim may be gone.
+        let finalized = chain.lane(lane).await?.finalized;
+        let recorded = chain.record(lane, claim.interval).await? == record_hash(claim, asked.committed_at);
+        if chain.assignment(lane).await?.0 != worker || (!recorded && claim.interval >= finalized) {
+            return Err(KeepError::Unknown);
+        }
+        if self.file_of(id).is_none() {
+            let over = chain.job(lane.job).await?.is_none_or(|job| job.state == JobState::Settled);
+            if over || claim.interval < finalized {
+                return Err(KeepError::Final);
+            }
+            let open = |held: &&Holding| held.claim.lane() == lane && held.claim.interval >= finalized;
+            let kept = self.holdings.all().iter().filter(open).count();
+            let place = self.places.try_acquire().ok().filter(|_| kept < MOST);
+            let _place = place.ok_or(KeepError::Busy)?;
+            timeout(FETCH, self.fetch(asked, worker)).await.unwrap_or(Err(KeepError::Busy))?;
+            let _pins = self.ports.pins.lock().await;
+            // Another question about the claim may have been first, with another file of the same state: one is kept.
+            if self.file_of(id).is_none() {
+                // Nobody's until now, it may have made room for others.
+                if !self.held(id).own(&asked.state).await? {
+                    return Err(KeepError::Busy);
+                }
+                let (state, manifest) = (asked.state.to_string(), asked.manifest.to_string());
+                self.holdings
+                    .update(|holdings| holdings.push(Holding { claim: claim.clone(), state, manifest, over: false }))?;
+            }
+            tracing::info!(%lane, claim.interval, "a state is kept for its worker");
+        }
+        Ok(self.ports.identity.sign(self.ports.contracts.holding(id))?)
+    }
+
+    /// The store as a claim's end state is kept in it.
+    fn held(&self, claim: ClaimId) -> Arc<dyn Store> {
+        self.ports.store.of(Owner::Holding(claim))
+    }
+
+    /// Fetches a state, and checks that it is the claim's. Before that it is nobody's, or a worker could fill the disk
+    /// with files that are not.
+    async fn fetch(&self, asked: &Asked, worker: Address) -> Result<(), KeepError> {
+        let program = self.programs.of(asked.claim.lane(), asked.manifest, worker).await?;
+        let length = files::file_len(program.state.iter().map(|slot| &slot.ty));
+        // The file, and its tensors.
+        let needed = length.saturating_mul(2);
+        let memory = self.memory.take(needed).ok_or_else(|| KeepError::Memory { needed, left: self.memory.left() })?;
+        let store = self.ports.store.of(Owner::Nobody);
+        let was_here = store.has(&asked.state).await?;
+        let bytes = store.get(&asked.state, &[worker], length).await?;
+        let root = blocking(move || {
+            let _memory = memory;
+            let tensors = files::split(&bytes, program.state.iter().map(|slot| &slot.ty))?;
+            Ok::<_, FileError>(state_root_of(&tensors))
+        });
+        let root = root.await;
+        if matches!(root, Ok(root) if root == asked.claim.newState) {
+            return Ok(());
+        }
+        if !was_here {
+            // Of no use, it takes no place, unless somebody here needs it.
+            let _ = store.unpin(&asked.state).await;
+        }
+        Err(root.map_or_else(KeepError::from, |_| KeepError::OtherState))
+    }
+
+    /// Fetches the files of the shard of another's lane for the lane of ours that is its keeper, to be able to give
+    /// them to others.
+    ///
+    /// # Errors
+    /// [`ShardError`].
+    pub async fn store_shard(
+        &self,
+        lane: Lane,
+        manifest: Cid,
+        (worker, keeper): (Address, Lane),
+    ) -> Result<(), ShardError> {
+        let source = source(&self.ports, lane, manifest, worker).await?;
+        let store = self.ports.store.of(Owner::Ward(keeper));
+        Shard::store(self.ports.chain.as_ref(), store.as_ref(), &source).await
+    }
+
+    /// CID of the state that a claim ends in, if it is kept here.
+    pub fn file_of(&self, id: ClaimId) -> Option<Cid> {
+        self.holding(id)?.state.parse().ok()
+    }
+
+    fn holding(&self, id: ClaimId) -> Option<Holding> {
+        self.holdings.all().iter().find(|held| self.ports.contracts.claim_id(&held.claim) == id).cloned()
+    }
+
+    /// The tensors of the state that a claim ends in.
+    ///
+    /// # Errors
+    /// [`KeepError::Unknown`] if it is not kept here.
+    pub async fn tensors_of(&self, id: ClaimId) -> Result<Vec<Tensor>, KeepError> {
+        let held = self.holding(id).ok_or(KeepError::Unknown)?;
+        let lane = held.claim.lane();
+        let (worker, _) = self.ports.chain.assignment(lane).await?;
+        let manifest = held.manifest.parse().map_err(|_| KeepError::Unknown)?;
+        let program = self.programs.of(lane, manifest, worker).await?;
+        let types = || program.state.iter().map(|slot| &slot.ty);
+        let cid = held.state.parse().map_err(|_| KeepError::Unknown)?;
+        let bytes = self.ports.store.of(Owner::Nobody).get(&cid, &[], files::file_len(types())).await?;
+        Ok(files::split(&bytes, types())?)
+    }
+
+    /// Takes in a confirmed event. Of a lane's final states the last is kept, and those since the last that all stages
+    /// of its job have reached; after the job ends they stay for its user while there is room for them.
+    ///
+    /// # Errors
+    /// [`JournalError`] if the disk fails.
+    pub async fn apply(&self, event: &Event) -> Result<(), JournalError> {
+        self.finality.apply(event);
+        match event {
+            Event::ClaimsFinalized { lane, .. } => {
+                let past = |held: &Holding| {
+                    let of = held.claim.lane();
+                    of.job == lane.job && held.claim.interval < self.finality.needed_from(of, 1)
+                };
+                self.drop_where(past).await
+            }
+            Event::JobSettled { job, .. } => {
+                let of_job = |held: &Holding| held.claim.lane().job == *job;
+                if !self.holdings.all().iter().any(of_job) {
+                    return Ok(());
+                }
+                self.holdings.update(|holdings| {
+                    holdings.iter_mut().filter(|held| of_job(held)).for_each(|held| held.over = true);
+                })?;
+                let ended: Vec<Holding> = self.holdings.all().iter().filter(|held| of_job(held)).cloned().collect();
+                for held in &ended {
+                    let id = self.ports.contracts.claim_id(&held.claim);
+                    if let Err(error) = self.held(id).release().await {
+                        tracing::warn!(%job, %error, "a state of a job that is over keeps its place for now");
+                    }
+                }
+                let mut past: Vec<Lane> = Vec::new();
+                for held in self.holdings.all().iter().filter(|held| held.over) {
+                    let lane = held.claim.lane();
+                    if !past.contains(&lane) {
+                        past.push(lane);
+                    }
+                }
+                let most = past.len().saturating_sub(PAST);
+                let oldest = past.get(..most).unwrap_or_default();
+                self.programs.forget(*job);
+                self.drop_where(|held| held.over && oldest.contains(&held.claim.lane())).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Forgets holdings, and their files unless others need them.
+    async fn drop_where(&self, old: impl Fn(&Holding) -> bool) -> Result<(), JournalError> {
+        let _pins = self.ports.pins.lock().await;
+        let dropped: Vec<Holding> = self.holdings.all().iter().filter(|held| old(held)).cloned().collect();
+        if dropped.is_empty() {
+            return Ok(());
+        }
+        for held in &dropped {
+            if let Ok(cid) = held.state.parse()
+                && let Err(error) = self.held(self.ports.contracts.claim_id(&held.claim)).unpin(&cid).await
+            {
+                tracing::debug!(%cid, %error, "not unpinned");
+            }
+        }
+        // Last, so that a kill before it leaves nothing pinned for ever: the events tell again.
+        self.holdings.update(|holdings| holdings.retain(|held| !dropped.contains(held)))
+    }
+}
