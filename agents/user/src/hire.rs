@@ -1,9 +1,14 @@
-//! The market: what workers advertise, best first.
+//! The market: what workers advertise, best first; and why none is hired.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use tensorlink_node::journal::JournalError;
+use tensorlink_node::ports::{ChainError, NetError};
+use tensorlink_node::wire::Malformed;
 use tensorlink_node::wire::gossip::WorkerAdvert;
+use tensorlink_proof::commit::sign::SignatureError;
+use tensorlink_types::abi::Offer;
 use tensorlink_types::{Address, Lane};
 use thiserror::Error;
 
@@ -64,6 +69,73 @@ pub struct TooFew {
     pub found: usize,
     /// Workers needed.
     pub needed: usize,
+}
+
+/// Why hiring failed.
+#[derive(Debug, Error)]
+pub enum HireError {
+    /// The chain refused or failed.
+    #[error(transparent)]
+    Chain(#[from] ChainError),
+    /// The disk failed.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// Too few workers.
+    #[error(transparent)]
+    TooFew(#[from] TooFew),
+    /// A worker does not answer.
+    #[error(transparent)]
+    Net(#[from] NetError),
+    /// A worker answers nonsense.
+    #[error("{worker}: {source}")]
+    Malformed {
+        /// Who.
+        worker: Address,
+        /// What is wrong.
+        source: Malformed,
+    },
+    /// A worker declines.
+    #[error("{worker} declines {lane}: {reason}")]
+    Declined {
+        /// Who.
+        worker: Address,
+        /// For what.
+        lane: Lane,
+        /// Why.
+        reason: String,
+    },
+    /// A worker signs something else than it was asked for.
+    #[error("{worker} offers {offer:?} when asked for {lane}")]
+    Mismatch {
+        /// Who.
+        worker: Address,
+        /// For what.
+        lane: Lane,
+        /// What it signed.
+        offer: Box<Offer>,
+    },
+    /// A worker asks for more than it advertised.
+    #[error(
+        "{worker} advertised {limit} wei an interval for {lane} and asks for {asked}: post again to hire by present adverts"
+    )]
+    Price {
+        /// Who.
+        worker: Address,
+        /// For what.
+        lane: Lane,
+        /// What it advertised.
+        limit: u128,
+        /// What it signed.
+        asked: u128,
+    },
+    /// A worker signs badly.
+    #[error("{worker}: {source}")]
+    Signature {
+        /// Who.
+        worker: Address,
+        /// What is wrong.
+        source: SignatureError,
+    },
 }
 
 impl Market {

@@ -1,32 +1,73 @@
 //! What workers ask of their user: to keep a state of its own job, where no other worker does.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cid::Cid;
+use tensorlink_node::budget::Budget;
 use tensorlink_node::custody::Asked;
-use tensorlink_node::ports::{Call, ChainError, CustodyMove, Event, Incoming};
+use tensorlink_node::journal::JournalError;
+use tensorlink_node::ports::{Event, EventAt, Incoming};
 use tensorlink_node::wire::rpc::{Request, Response};
 use tensorlink_node::wire::{decode, encode};
+use tensorlink_node::{Keeper, Ports};
 use tensorlink_types::abi::Claim;
-use tensorlink_types::{Address, JobId};
-use tokio::sync::{Semaphore, mpsc};
-
-use crate::role::{User, attempt};
+use tensorlink_types::{Address, ClaimId, JobId};
+use tokio::sync::{Semaphore, mpsc, watch};
 
 /// Requests answered at once; the keeper fetches fewer states at a time.
 const ANSWERS: usize = 8;
 
-impl User {
+/// Keeps states, and answers who asks for them.
+pub(crate) struct Keeping {
+    ports: Ports,
+    keeper: Keeper,
+    events: watch::Receiver<Vec<EventAt>>,
+}
+
+impl Keeping {
+    /// Takes up what is on disk; these events tell which jobs are ours.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub(crate) fn open(ports: Ports, events: watch::Receiver<Vec<EventAt>>) -> Result<Self, JournalError> {
+        let keeper = Keeper::open(ports.clone(), Budget::new(u64::MAX))?;
+        Ok(Self { ports, keeper, events })
+    }
+
+    /// Before events are told anew, which were taken back so many times.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub(crate) async fn take_back(&self, times: u64) -> Result<(), JournalError> {
+        self.keeper.take_back(times).await
+    }
+
+    /// At the start: what is on record is kept, and nothing else.
+    pub(crate) async fn take_stock(&self) {
+        self.keeper.take_stock().await;
+    }
+
+    /// Takes in an event.
+    pub(crate) async fn apply(&self, event: &Event) {
+        if let Err(error) = self.keeper.apply(event).await {
+            tracing::error!(%error, "the record of kept states cannot be written");
+        }
+    }
+
+    /// CID of the state that a claim ends in, if it is kept here.
+    pub(crate) fn file_of(&self, claim: ClaimId) -> Option<Cid> {
+        self.keeper.file_of(claim)
+    }
+
     /// Answers workers until the net closes.
     pub(crate) async fn answer_all(self: Arc<Self>, mut requests: mpsc::Receiver<Incoming>) {
         let answers = Arc::new(Semaphore::new(ANSWERS));
         while let Ok(slot) = answers.clone().acquire_owned().await
             && let Some(request) = requests.recv().await
         {
-            let user = self.clone();
+            let keeping = self.clone();
             tokio::spawn(async move {
-                user.answer(request).await;
+                keeping.answer(request).await;
                 drop(slot);
             });
         }
@@ -37,7 +78,7 @@ impl User {
             Ok(Request::Keep { claim, committed_at, state }) => self.keep(peer, (claim, committed_at, state)).await,
             Ok(Request::EndState(claim)) => {
                 let declined = || Response::Declined("that state is not kept here".into());
-                self.keeper.file_of(claim).map_or_else(declined, |cid| Response::EndState(cid.to_bytes()))
+                self.file_of(claim).map_or_else(declined, |cid| Response::EndState(cid.to_bytes()))
             }
             Ok(_) => Response::Declined("a user keeps states of its jobs and answers nothing else".into()),
             Err(error) => Response::Declined(error.to_string()),
@@ -57,23 +98,6 @@ impl User {
             Ok(signature) => Response::Holding(signature.to_vec()),
             Err(error) => Response::Declined(error.to_string()),
         }
-    }
-
-    /// Ends demands in a job that were not met in time: they hold back its claims. The chain's time is `now`.
-    pub(crate) async fn end_demands(&self, of: JobId, now: u64) -> Result<(), ChainError> {
-        let mut open = BTreeMap::new();
-        for at in self.events.borrow().iter() {
-            match &at.event {
-                Event::Demanded { id, demand } if demand.job == of.0 => drop(open.insert(*id, demand.clone())),
-                Event::DemandEnded { id, .. } => drop(open.remove(id)),
-                _ => {}
-            }
-        }
-        for (id, demand) in open.into_iter().filter(|(_, demand)| now > demand.deadline.to::<u64>()) {
-            let call = Call::Custody(Box::new(CustodyMove::Expire { id, demand: *demand }));
-            attempt(self.ports.chain.attempt(call).await)?;
-        }
-        Ok(())
     }
 
     /// CID of the manifest of a job that we posted.

@@ -5,10 +5,13 @@
 //! | [`prepare`] | model file and data set to programs and states; no network |
 //! | [`publish`](mod@publish) | files into the store, roots for the chain |
 //! | [`hire`], [`fit`] | the market, as adverts tell it; which of its workers the work fits |
-//! | [`role`] | the user's node: market, offers, settlement |
+//! | [`role`], `dispatch` | the user's node, put together of components; to whom of them an event goes |
+//! | `workers`, `offers`, `reports` | workers that are there; their offers; their progress |
+//! | `told`, `own` | what the chain tells of jobs of this account; which events are about them |
+//! | `settlement` | a job is moved towards its end |
 //! | [`serving`] | serving jobs: publishing them, sending texts through their workers, paying |
 //! | `keeping` | states of its jobs that no other worker keeps |
-//! | [`result`] | the trained model, checked and tested |
+//! | `fetching`, [`result`] | the trained model, fetched and checked; its weights, and its test |
 //! | [`resume`] | a training that goes on in another job |
 //!
 //! Workers that have a free lane are ranked by price:
@@ -36,19 +39,27 @@
 //! # Ok::<(), tensorlink_user::hire::TooFew>(())
 //! ```
 
+mod dispatch;
+mod fetching;
 pub mod fit;
 pub mod hire;
 mod keeping;
+mod offers;
 mod own;
 pub mod prepare;
 pub mod publish;
+mod reports;
 pub mod result;
 pub mod resume;
 pub mod role;
 pub mod serving;
+mod settlement;
+mod told;
+mod workers;
 
+pub use hire::HireError;
 pub use prepare::{Base, Draft, PrepareError, Prepared};
 pub use publish::{JobNote, PublishError, Published, publish};
 pub use result::{Claims, ResultError, TrainedStage, matrices, test, weights};
 pub use resume::{ResumeError, Resumption};
-pub use role::{HireError, User};
+pub use role::User;

@@ -2,16 +2,16 @@
 //! job end in.
 
 use tensorlink_node::bounds::Bounds;
-use tensorlink_node::files;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::wire::manifest::{Manifest, StageFiles, TrainingFiles};
+use tensorlink_node::{Ports, files};
 use tensorlink_program::CheckedProgram;
 use tensorlink_proof::commit::ProgramCommitment;
 use thiserror::Error;
 
+use crate::fetching::Fetching;
 use crate::publish::{JobNote, PublishError, Published};
 use crate::result::{Claims, ResultError};
-use crate::role::User;
 
 /// Why a training cannot go on.
 #[derive(Debug, Error)]
@@ -34,39 +34,43 @@ pub struct Resumption {
     pub bounds: Bounds,
 }
 
-impl User {
-    /// Publishes what is left of a training after so many `intervals` of a job: its files, with the state after them in
-    /// place of the first. None of them is to repeat it from the beginning.
-    ///
-    /// # Errors
-    /// [`ResumeError`].
-    pub async fn resume(&self, job: &JobView, note: &JobNote, intervals: u32) -> Result<Resumption, ResumeError> {
-        let former = self.manifest(note).await?;
-        let store = self.ports.store.as_ref();
-        let (mut stages, mut programs) = (Vec::new(), Vec::new());
-        let (mut roots, mut initial_states) = (Vec::new(), Vec::new());
-        for stage in 0..job.stages {
-            let files = former.training(stage).map_err(ResultError::from)?;
-            let program = self.program(files).await?;
-            let (state, root) = match intervals.checked_sub(1) {
-                Some(last) => {
-                    let (state, root) = self.state_after(job, (stage, last, Claims::Final), &program).await?;
-                    (store.put(files::join(&state).into()).await.map_err(PublishError::from)?.to_string(), root)
-                }
-                None => {
-                    let root = self.ports.chain.initial_state(job.id, stage).await.map_err(ResultError::from)?;
-                    (files.state.clone(), root)
-                }
-            };
-            stages.push(StageFiles::Training(TrainingFiles { state, ..files.clone() }));
-            roots.push(ProgramCommitment::new(&program).map_err(PublishError::from)?.root());
-            initial_states.push(root);
-            programs.push(program);
-        }
-        let bounds = former.bounds;
-        let manifest = serde_json::to_vec_pretty(&Manifest { stages, ..former }).map_err(PublishError::from)?;
-        let manifest = store.put(manifest.into()).await.map_err(PublishError::from)?;
-        let note = JobNote { manifest: manifest.to_string(), ..note.clone() };
-        Ok(Resumption { programs, published: Published { manifest, programs: roots, initial_states, note }, bounds })
+/// Publishes what is left of a training after so many `intervals` of a job: its files, with the state after them in
+/// place of the first. None of them is to repeat it from the beginning.
+///
+/// # Errors
+/// [`ResumeError`].
+pub(crate) async fn resume(
+    ports: &Ports,
+    fetching: &Fetching,
+    job: &JobView,
+    note: &JobNote,
+    intervals: u32,
+) -> Result<Resumption, ResumeError> {
+    let former = fetching.manifest(note).await?;
+    let store = ports.store.as_ref();
+    let (mut stages, mut programs) = (Vec::new(), Vec::new());
+    let (mut roots, mut initial_states) = (Vec::new(), Vec::new());
+    for stage in 0..job.stages {
+        let files = former.training(stage).map_err(ResultError::from)?;
+        let program = fetching.program(files).await?;
+        let (state, root) = match intervals.checked_sub(1) {
+            Some(last) => {
+                let (state, root) = fetching.state_after(job, (stage, last, Claims::Final), &program).await?;
+                (store.put(files::join(&state).into()).await.map_err(PublishError::from)?.to_string(), root)
+            }
+            None => {
+                let root = ports.chain.initial_state(job.id, stage).await.map_err(ResultError::from)?;
+                (files.state.clone(), root)
+            }
+        };
+        stages.push(StageFiles::Training(TrainingFiles { state, ..files.clone() }));
+        roots.push(ProgramCommitment::new(&program).map_err(PublishError::from)?.root());
+        initial_states.push(root);
+        programs.push(program);
     }
+    let bounds = former.bounds;
+    let manifest = serde_json::to_vec_pretty(&Manifest { stages, ..former }).map_err(PublishError::from)?;
+    let manifest = store.put(manifest.into()).await.map_err(PublishError::from)?;
+    let note = JobNote { manifest: manifest.to_string(), ..note.clone() };
+    Ok(Resumption { programs, published: Published { manifest, programs: roots, initial_states, note }, bounds })
 }
