@@ -59,3 +59,46 @@ pub(crate) fn claims_of(
     }
     claims.into_values()
 }
+
+#[cfg(test)]
+mod tests {
+    use tensorlink_types::abi::{Claim, JobTerms};
+    use tensorlink_types::{B256, ClaimId, JobId, U256};
+
+    use super::*;
+
+    const USER: Address = Address::repeat_byte(1);
+
+    fn at(block: u64, event: Event) -> EventAt {
+        let hash = B256::ZERO;
+        EventAt { block, block_hash: hash, timestamp: block, log_index: 0, transaction: hash, event }
+    }
+
+    fn posted(block: u64) -> EventAt {
+        let (job, terms) = (JobId(1), JobTerms::default());
+        at(block, Event::JobPosted { job, user: USER, deposit: U256::ZERO, terms })
+    }
+
+    fn claimed(block: u64, interval: u32) -> EventAt {
+        let claim = Claim { job: 1, interval, ..Claim::default() };
+        at(block, Event::ClaimCommitted { id: ClaimId::default(), claim, committed_at: block })
+    }
+
+    #[test]
+    fn what_a_reorganisation_leaves_is_told_once_and_what_it_undoes_is_not_told() {
+        let (mut telling, events) = Telling::new(USER);
+        for event in [posted(1), claimed(2, 0), claimed(3, 1)] {
+            telling.apply(event);
+        }
+        telling.take_back(3);
+        for event in [posted(1), claimed(2, 0), claimed(4, 2)] {
+            telling.apply(event);
+        }
+        assert_eq!(*events.borrow(), [posted(1), claimed(2, 0), claimed(4, 2)]);
+        let lane = Lane { job: JobId(1), stage: 0, replica: 0 };
+        let claims: Vec<u32> = claims_of(&events.borrow(), lane, 0..2).map(|(claim, _)| claim.interval).collect();
+        assert_eq!(claims, [0]);
+        drop(telling);
+        assert!(events.has_changed().is_err(), "nobody tells any more");
+    }
+}
