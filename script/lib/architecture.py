@@ -35,9 +35,8 @@ for crate in ("net", "store", "user", "worker", "validator", "folder"):
 ARROWS["native"] = of("node") - {"proof"}
 ARROWS["gateway"] = of("user") - {"proof"}
 ARROWS["economics"] = set()
-ARROWS["cli"] = of("chain", "net", "store", "user", "worker", "validator", "native", "folder", "gateway", "tensor") - {
-    "bindings"
-}
+ARROWS["bench"] = of("net", "store", "user", "worker", "native", "folder", "tensor")
+ARROWS["cli"] = of("chain", "validator", "gateway", "bench") - {"bindings"}
 
 Module = tuple[str, ...]
 

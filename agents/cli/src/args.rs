@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    account, challenge, demand, dispute, forfeit, job, key, localnet, model, native, serve, train, validator, worker,
+    account, bench, challenge, demand, dispute, forfeit, job, key, localnet, model, native, serve, train, validator,
+    worker,
 };
 use crate::config::Common;
 
@@ -107,7 +108,7 @@ Examples:
   tensorlink bench memory gas                          two rows
   tensorlink bench train --large                       a training step of 208 million weights in place of 15
   tensorlink bench llamacpp                            against llama.cpp, once `script/setup --llamacpp` has fetched it")]
-    Bench(crate::bench::BenchArgs),
+    Bench(bench::BenchArgs),
     /// Print completions for a shell.
     #[command(after_help = "\
 Examples:

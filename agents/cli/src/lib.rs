@@ -13,7 +13,6 @@
 //! | [`mod@dispute`] | challenges and convictions, in facts and in words |
 //! | [`quantized`] | model folders in integers, and how far they are from their floats |
 //! | [`hf_tokenizer`] | what a model folder knows of texts, behind the gateway's port |
-//! | [`mod@bench`] | the figures of the book, measured anew |
 //! | [`advice`] | what to do when a contract refuses |
 //! | [`process`] | logging, signals, exit code |
 //!
@@ -36,7 +35,6 @@
 pub mod advice;
 pub mod amount;
 pub mod args;
-pub mod bench;
 pub mod commands;
 pub mod config;
 pub mod device;

@@ -14,6 +14,8 @@
 //! | [`template`] | conversations in the model's own form |
 //! | `ends` | the tokens that end a text |
 //! | [`integers`], [`distance`] | a quantised model in its folder; how far it is from its floats |
+//! | [`comparison`], [`tolerance`] | measuring that; how much of it is too much |
+//! | [`texts`] | texts to calibrate a folder's model on, and others to measure it on |
 //! | [`survey`] | all that is wrong with a folder |
 //! | [`trained`], [`classifier`] | a decoder, or an encoder with classes, that was trained here, as a new folder |
 //! | [`tuned`] | a model of a folder that was trained on here, as a new folder; adapters to it |
@@ -48,6 +50,7 @@
 mod byte_pairs;
 mod characters;
 pub mod classifier;
+pub mod comparison;
 pub mod distance;
 mod ends;
 mod error;
@@ -65,7 +68,9 @@ pub mod survey;
 pub mod template;
 #[cfg(test)]
 mod tests;
+pub mod texts;
 pub mod tokenizer;
+pub mod tolerance;
 pub mod trained;
 pub mod tuned;
 mod unfinished;
@@ -79,6 +84,7 @@ use tensorlink_model::import::{File, INDEX, indexed_files};
 use tensorlink_model::{Architecture, Checkpoint, Description, Weights, describe};
 
 pub use classifier::Classifier;
+pub use comparison::{ComparisonError, compare};
 pub use distance::Distance;
 pub use error::{FolderError, TokenizerError};
 pub use gguf::GgufTokenizerError;
@@ -88,7 +94,9 @@ pub use sentences::Sentences;
 pub use small::{may_be_model, there};
 pub use survey::Survey;
 pub use template::{ChatTemplate, TemplateError, Variables};
+pub use texts::TextsError;
 pub use tokenizer::TextTokenizer;
+pub use tolerance::{Excess, Tolerance};
 pub use trained::Trained;
 pub use tuned::{Adapters, Tuned};
 pub use unfinished::vacant;

@@ -6,8 +6,10 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tensorlink_node::wire::{Malformed, decode, encode};
 use tensorlink_num::StepContext;
+use tensorlink_training::calibrate::{float_data, job_key};
 use tensorlink_training::step::StepGraph;
 use tensorlink_training::step::float::FloatData;
+use tensorlink_training::{Training, TrainingSet};
 use tensorlink_types::JobKey;
 use thiserror::Error;
 
@@ -76,6 +78,13 @@ struct Read {
 }
 
 impl Task {
+    /// What is trained on these rows, with the draws of this seed; and the state that it begins in.
+    pub fn begin(training: &Training, rows: &TrainingSet, seed: u64) -> (Self, State) {
+        let narrow = |(name, values): (&String, &Vec<f64>)| (name.clone(), values.iter().map(|x| *x as f32).collect());
+        let (graph, data, key) = (training.graph.clone(), float_data(rows), job_key(seed));
+        (Self { graph, data, key }, training.state.iter().map(narrow).collect())
+    }
+
     /// The file. Data are rounded to 32 bits, in which they are computed with.
     ///
     /// # Errors

@@ -7,10 +7,10 @@
 //! of calibration by libtorch are timed instead, against those of the plain interpretation.
 
 // One stopwatch for these and for `tensorlink bench`, and one model.
-#[path = "../../cli/src/bench/step.rs"]
+#[path = "../../bench/src/step.rs"]
 #[allow(dead_code, reason = "not all of it is for a step alone")]
 mod step;
-#[path = "../../cli/src/bench/time.rs"]
+#[path = "../../bench/src/time.rs"]
 #[allow(dead_code, reason = "not all of it is for a step")]
 mod time;
 

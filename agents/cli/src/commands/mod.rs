@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub mod account;
+pub mod bench;
 pub mod challenge;
 pub mod check;
 pub mod demand;
@@ -60,7 +61,7 @@ pub async fn run(cli: Cli, shutdown: CancellationToken) -> Result<()> {
         Command::Serve(args) => serve::run(&config, args, shutdown).await,
         Command::Localnet(command) => localnet::run(&cli.common, command, &shutdown).await,
         Command::Check => check::run(&config, &shutdown).await,
-        Command::Bench(args) => crate::bench::run(&config, &args, shutdown).await,
+        Command::Bench(args) => bench::run(&config, &args, shutdown).await,
         Command::Completions { shell } => shell::completions(shell),
         Command::Man { folder } => shell::man(&folder),
     }

@@ -13,7 +13,7 @@ use tensorlink_native::{DeviceClass, Host, Listed, NOTICE};
 use tensorlink_types::{Address, address};
 use tokio_util::sync::CancellationToken;
 
-pub use self::train::{NativeTrainArgs, begun};
+pub use self::train::NativeTrainArgs;
 use crate::amount::parse_size;
 use crate::config::Config;
 use crate::native::Libtorch;

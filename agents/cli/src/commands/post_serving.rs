@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde::Serialize;
-use tensorlink_folder::ModelFolder;
+use tensorlink_folder::{Distance, ModelFolder};
 use tensorlink_model::memory::cut;
 use tensorlink_model::{Output, Setting};
 use tensorlink_node::ports::chain::Parameters;
@@ -24,7 +24,7 @@ use crate::config::Config;
 use crate::hf_tokenizer::HfTokenizer;
 use crate::live::say;
 use crate::quantized::loss::Acceptance;
-use crate::quantized::{Distance, Quantising, loss, measured};
+use crate::quantized::{Quantising, loss, measured};
 use crate::{device, output};
 
 /// Most tokens that a job of ours pays a lane for; the contract has room for 2^32 − 1 (rule P-18).

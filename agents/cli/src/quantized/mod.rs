@@ -2,31 +2,19 @@
 //!
 //! | module | what lives there |
 //! |---|---|
-//! | here | quantising a folder |
-//! | `texts` | texts to calibrate on, and others to measure on |
-//! | `calibration` | those of ours to calibrate on |
-//! | [`passages`](mod@passages) | pieces of a long text to measure on |
-//! | [`distance`](mod@distance) | integers against floats, over texts |
-//! | [`loss`] | how much of a loss is accepted, and what is refused |
+//! | here | quantising a folder, and measuring it |
+//! | [`loss`] | what is said of a loss, and what is refused |
 
-mod calibration;
-pub mod distance;
 pub mod loss;
-pub mod passages;
-mod texts;
 
 use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
+use tensorlink_folder::texts::{encode, held_out, known};
+use tensorlink_folder::{ComparisonError, Distance, Integers, ModelFolder, compare};
 use tensorlink_model::{Magnitudes, Quantized, Setting, Weights};
 use tensorlink_tensor::float::{FloatModel, Precision};
 use tensorlink_tensor::{Device, TorchEngine, calibrate};
-
-pub use distance::distance;
-pub use tensorlink_folder::Distance;
-pub use texts::{SENTENCES, encode, held_out, known, measured_on};
-
-use tensorlink_folder::{Integers, ModelFolder};
 
 /// A model in integers, and the floats it came from.
 pub struct Prepared {
@@ -34,6 +22,16 @@ pub struct Prepared {
     pub exact: Quantized,
     /// In floats.
     pub float: FloatModel,
+}
+
+impl Prepared {
+    /// How far both are apart, over texts in token numbers.
+    ///
+    /// # Errors
+    /// A text beyond the context; a failing device; floats that are no numbers.
+    pub fn distance(&self, engine: TorchEngine, texts: &[Vec<u32>]) -> Result<Distance, ComparisonError> {
+        compare(&self.exact, |text| self.float.forward(text, None)?.values(), engine, texts)
+    }
 }
 
 /// How a folder of floats is put into integers.
@@ -102,7 +100,7 @@ pub fn measured(folder: &ModelFolder, how: &Quantising, engine: &TorchEngine) ->
     let float = FloatModel::new(folder.architecture(), &weights, engine.device(), Precision::F32)?;
     drop(weights);
     let prepared = Prepared { exact, float };
-    let distance = distance(&prepared, engine.clone(), &unseen)?;
+    let distance = prepared.distance(engine.clone(), &unseen)?;
     Ok(Measured { exact: prepared.exact, distance: Some(distance) })
 }
 
@@ -166,4 +164,4 @@ fn calibrated(known: &[Vec<u32>], float: &FloatModel) -> Result<Magnitudes> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

@@ -2,42 +2,16 @@
 
 use std::fs;
 use std::path::Path;
-use std::path::PathBuf;
 
 use tempfile::TempDir;
-use tensorlink_folder::fixture::written;
-use tensorlink_folder::{Trained, integers};
+use tensorlink_folder::fixture::{scaled, trained, written};
+use tensorlink_folder::integers;
+use tensorlink_folder::texts::encode;
 use tensorlink_model::fixture::Folder;
-use tensorlink_model::random::{Dimensions, llama, weights};
-use tensorlink_model::{Family, Matrix, QuantizeError};
+use tensorlink_model::{Family, QuantizeError};
 
 use super::loss::Acceptance;
 use super::*;
-
-const SIZE: Dimensions =
-    Dimensions { vocabulary: 4, width: 16, layers: 1, heads: 2, kv_heads: 1, hidden: 24, context: 16 };
-
-/// A folder like those of models that are trained here, with these texts of its own, and weights of another size.
-fn scaled(texts: &[&str], by: f32) -> (TempDir, PathBuf) {
-    let parent = tempfile::tempdir().unwrap();
-    let out = parent.path().join("model");
-    let architecture = llama(SIZE);
-    let matrices = weights(&architecture, 3).unwrap().into_matrices().into_iter().map(|(name, matrix)| {
-        let values = matrix.values().iter().map(|value| value * by).collect();
-        (name, Matrix::new(matrix.rows(), matrix.columns(), values).unwrap())
-    });
-    let weights = Weights::new(&architecture, matrices.collect()).unwrap();
-    let characters = ["\n", " ", "a", "b"].map(String::from);
-    let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
-    Trained { architecture: &architecture, weights: &weights, characters: &characters, texts: &texts }
-        .write(&out)
-        .unwrap();
-    (parent, out)
-}
-
-pub(crate) fn trained(texts: &[&str]) -> (TempDir, PathBuf) {
-    scaled(texts, 1.0)
-}
 
 fn engine() -> TorchEngine {
     TorchEngine::new(Device::Cpu).unwrap()
@@ -118,7 +92,7 @@ fn integers_are_calibrated_once_and_measured_against_their_floats() {
     assert!(exact(&source, &with(&texts), Device::Cpu).unwrap() == quantized);
 
     let measured = encode(&folder, TEXTS).unwrap();
-    let far = |prepared: &_| distance(prepared, TorchEngine::new(Device::Cpu).unwrap(), &measured).unwrap();
+    let far = |prepared: &Prepared| prepared.distance(TorchEngine::new(Device::Cpu).unwrap(), &measured).unwrap();
     let both = beside(&folder, folder.integers().unwrap(), &source, Device::Cpu).unwrap();
     assert_eq!(far(&both), far(&prepare(&source, TEXTS, Device::Cpu).unwrap()));
     let other = written(&Folder::new(Family::Llama));

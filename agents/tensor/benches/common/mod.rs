@@ -1,7 +1,7 @@
 //! An engine on one thread, tensors for it, and the race against libtorch.
 
 // One stopwatch for these and for `tensorlink bench`.
-#[path = "../../../cli/src/bench/time.rs"]
+#[path = "../../../bench/src/time.rs"]
 mod time;
 
 use std::time::Duration;

@@ -7,15 +7,15 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use clap::Args;
 use serde::Serialize;
-use tensorlink_folder::ModelFolder;
 use tensorlink_folder::distance::Choice;
+use tensorlink_folder::texts::{known, measured_on};
+use tensorlink_folder::{Distance, ModelFolder, Tolerance};
 use tensorlink_model::Setting;
 
 use crate::config::Config;
 use crate::live::say;
 use crate::output;
-use crate::quantized::loss::{self, Tolerance};
-use crate::quantized::{Distance, Quantising, beside, distance, known, measured_on, prepare_on};
+use crate::quantized::{Quantising, beside, loss, prepare_on};
 
 #[derive(Args, Debug)]
 pub struct EvalArgs {
@@ -67,7 +67,7 @@ pub(super) fn eval(config: &Config, args: &EvalArgs) -> Result<()> {
     };
     tracing::info!(seconds = start.elapsed().as_secs_f64(), "in integers");
     say!("comparing {} texts ...", measured.len());
-    let distance = distance(&prepared, engine, &measured)?;
+    let distance = prepared.distance(engine, &measured)?;
     let (setting, bytes) = (prepared.exact.setting(), prepared.exact.bytes());
     if let Some(warning) = loss::warning(&distance, setting) {
         say!("\nWARNING: {warning}.\n");

@@ -5,14 +5,14 @@ use std::time::Instant;
 
 use anyhow::Result;
 use serde::Serialize;
-use tensorlink_folder::{ModelFolder, integers, vacant};
+use tensorlink_folder::{Distance, ModelFolder, integers, vacant};
 use tensorlink_model::Setting;
 
 use super::folder::count;
 use crate::config::Config;
 use crate::live::say;
 use crate::output;
-use crate::quantized::{Distance, Quantising, loss, measured};
+use crate::quantized::{Quantising, loss, measured};
 
 #[derive(Serialize)]
 struct Made<'a> {

@@ -15,7 +15,6 @@ use tensorlink_native::{
 use tensorlink_net::{Multiaddr, address_in};
 use tensorlink_node::Journal;
 use tensorlink_node::ports::{Net, SystemClock};
-use tensorlink_training::calibrate::{float_data, job_key};
 use tensorlink_types::{Address, keccak256};
 use tensorlink_user::Draft;
 use tokio_util::sync::CancellationToken;
@@ -134,7 +133,7 @@ pub(super) async fn run(config: &Config, args: &NativeTrainArgs, shutdown: Cance
     };
     let workers = addresses.into_iter().map(remote).collect();
 
-    let (task, start) = begun(&draft);
+    let (task, start) = Task::begin(&draft.training, &draft.data.training, draft.seed());
     let digest = hex::encode(&keccak256(task.to_bytes()?)[..8]);
     let journal = Journal::open(config.data_dir.join("native").join(format!("{digest}-{}", order.precision)))?;
     let steps = order.steps;
@@ -149,14 +148,6 @@ pub(super) async fn run(config: &Config, args: &NativeTrainArgs, shutdown: Cance
         write(&draft, &state, out)?;
     }
     tell(config, args, &report)
-}
-
-/// The task of a draft, and the state it begins in.
-pub fn begun(draft: &Draft) -> (Task, State) {
-    let training = &draft.training;
-    let narrow = |(name, values): (&String, &Vec<f64>)| (name.clone(), values.iter().map(|x| *x as f32).collect());
-    let (graph, data, key) = (training.graph.clone(), float_data(&draft.data.training), job_key(draft.seed()));
-    (Task { graph, data, key }, training.state.iter().map(narrow).collect())
 }
 
 fn write(draft: &Draft, state: &State, out: &std::path::Path) -> Result<()> {

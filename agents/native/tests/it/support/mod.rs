@@ -12,7 +12,6 @@ use tensorlink_native::{
     Capability, DeviceClass, Done, Floats, FloatsError, Interval, Precision, State, Task, Threads, Worker, WorkerError,
 };
 use tensorlink_node::ports::Store;
-use tensorlink_training::calibrate::{float_data, job_key};
 use tensorlink_training::step::float::{FloatState, Values};
 use tensorlink_training::{Model, Table, Training, init};
 use tensorlink_types::Address;
@@ -33,8 +32,7 @@ pub(crate) fn task() -> (Task, State) {
     let network = model.network(3, 3).unwrap();
     let rows = data.features.ty().dims()[0];
     let training = Training::of_network(&network, &init::gaussian(&network, 3), rows);
-    let state = narrow(&training.state);
-    (Task { graph: training.graph, data: float_data(&data), key: job_key(3) }, state)
+    Task::begin(&training, &data, 3)
 }
 
 fn narrow(state: &FloatState) -> State {

@@ -1,13 +1,23 @@
-//! Texts to calibrate a model on, and others to measure it on.
+//! Texts to calibrate a folder's model on, and others to measure it on.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | here | those of a file, of the folder's own, or of ours |
+//! | `calibration` | those of ours to calibrate on |
+//! | `passages` | pieces of a long text to measure on |
+
+mod calibration;
+mod passages;
 
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
-use tensorlink_folder::{ModelFolder, TokenizerError, read_text};
 use tensorlink_model::Output;
+use thiserror::Error;
 
-use super::calibration::ours;
-use super::passages::passages;
+pub use passages::{PIECES, passages};
+
+use super::{FolderError, ModelFolder, TokenizerError, read_text};
+use calibration::ours;
 
 /// Texts to measure on where the user names none.
 pub const SENTENCES: &str = include_str!("../../../../examples/sentences.txt");
@@ -18,18 +28,51 @@ const HELD_OUT: usize = 4;
 const ENOUGH: usize = 600;
 const PASSAGES: usize = 8;
 
+/// Why there are no texts to calibrate a model on, or to measure it on.
+#[derive(Debug, Error)]
+pub enum TextsError {
+    /// A file of the folder, or the file of texts, cannot be used.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// The tokenizer refuses one of our texts.
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
+    /// The tokenizer refuses a line of a file.
+    #[error("line {line}")]
+    Line {
+        /// Its number, from 1.
+        line: u32,
+        /// Why.
+        source: TokenizerError,
+    },
+    /// The tokenizer refuses a text that the folder brings along.
+    #[error("calibration.json")]
+    Own(#[source] TokenizerError),
+    /// A file of empty lines.
+    #[error("no text: give a file with one text a line")]
+    None,
+    /// The folder brings no text along, and says that it does.
+    #[error("calibration.json holds no text: name some with --calibration")]
+    NoneKnown,
+    /// The folder brings too few texts along for one to be held out.
+    #[error("calibration.json holds fewer than {HELD_OUT} texts: name some with --texts")]
+    NoneHeldOut,
+    /// The long text of this program cannot be unpacked: the program was damaged.
+    #[error("the King James text of this program cannot be unpacked: install it again")]
+    Passages(#[source] std::io::Error),
+}
+
 /// Token numbers of the texts to measure a folder's model on: those of a file, else every fourth of the folder's own,
 /// on which it is not calibrated, else ours.
 ///
 /// # Errors
 /// As [`encode`], a file that cannot be read, and a folder that brings too few texts along.
-pub fn measured_on(folder: &ModelFolder, file: Option<&Path>) -> Result<Vec<Vec<u32>>> {
+pub fn measured_on(folder: &ModelFolder, file: Option<&Path>) -> Result<Vec<Vec<u32>>, TextsError> {
     let (None, Some(own)) = (file, own(folder)?) else {
         return encode(folder, &file.map_or_else(|| Ok(SENTENCES.to_owned()), read_text)?);
     };
     let [_, unseen] = parted(own);
-    ensure!(!unseen.is_empty(), "calibration.json holds fewer than {HELD_OUT} texts: name some with --texts");
-    Ok(unseen)
+    if unseen.is_empty() { Err(TextsError::NoneHeldOut) } else { Ok(unseen) }
 }
 
 /// Token numbers of the texts to calibrate a folder's model on: those of a file, else the folder's own but every
@@ -37,14 +80,13 @@ pub fn measured_on(folder: &ModelFolder, file: Option<&Path>) -> Result<Vec<Vec<
 ///
 /// # Errors
 /// As [`encode`], and a file that cannot be read.
-pub fn known(folder: &ModelFolder, file: Option<&Path>) -> Result<Vec<Vec<u32>>> {
+pub fn known(folder: &ModelFolder, file: Option<&Path>) -> Result<Vec<Vec<u32>>, TextsError> {
     match (file, own(folder)?) {
         (Some(file), _) => encode(folder, &read_text(file)?),
         (None, None) => ours(folder),
         (None, Some(own)) => {
             let [known, _] = parted(own);
-            ensure!(!known.is_empty(), "calibration.json holds no text: name some with --calibration");
-            Ok(known)
+            if known.is_empty() { Err(TextsError::NoneKnown) } else { Ok(known) }
         }
     }
 }
@@ -55,7 +97,7 @@ pub fn known(folder: &ModelFolder, file: Option<&Path>) -> Result<Vec<Vec<u32>>>
 ///
 /// # Errors
 /// Texts of the folder's own that it cannot read.
-pub fn held_out(folder: &ModelFolder, known: &[Vec<u32>]) -> Result<Vec<Vec<u32>>> {
+pub fn held_out(folder: &ModelFolder, known: &[Vec<u32>]) -> Result<Vec<Vec<u32>>, TextsError> {
     let [_, mut candidates] = parted(own(folder)?.unwrap_or_default());
     let mut longer = Vec::new();
     if candidates.is_empty() {
@@ -88,31 +130,33 @@ fn parted(texts: Vec<Vec<u32>>) -> [Vec<Vec<u32>>; 2] {
 }
 
 /// Token numbers of the texts that a folder brings along.
-fn own(folder: &ModelFolder) -> Result<Option<Vec<Vec<u32>>>> {
+fn own(folder: &ModelFolder) -> Result<Option<Vec<Vec<u32>>>, TextsError> {
     let Some(own) = folder.calibration()? else { return Ok(None) };
     let own: Vec<&str> = own.iter().map(String::as_str).collect();
     let encoded = read(folder, &own)?.into_iter().collect::<Result<Vec<_>, _>>();
-    Ok(Some(encoded.context("calibration.json")?))
+    encoded.map(Some).map_err(TextsError::Own)
 }
 
 /// Token numbers of texts, one a line, each cut to the context.
 ///
 /// # Errors
 /// A line that the tokenizer refuses; no line.
-pub fn encode(folder: &ModelFolder, texts: &str) -> Result<Vec<Vec<u32>>> {
+pub fn encode(folder: &ModelFolder, texts: &str) -> Result<Vec<Vec<u32>>, TextsError> {
     let lines = texts.lines().zip(1u32..).filter(|(line, _)| !line.trim().is_empty());
     let (lines, numbers): (Vec<&str>, Vec<u32>) = lines.unzip();
-    ensure!(!lines.is_empty(), "no text: give a file with one text a line");
+    if lines.is_empty() {
+        return Err(TextsError::None);
+    }
     let encoded = read(folder, &lines)?;
     let each = encoded.len() / lines.len();
     let number = |at: usize| numbers.get(at / each).copied().unwrap_or_default();
     let numbered = encoded.into_iter().enumerate();
-    numbered.map(|(at, text)| text.with_context(|| format!("line {}", number(at)))).collect()
+    numbered.map(|(at, text)| text.map_err(|source| TextsError::Line { line: number(at), source })).collect()
 }
 
 /// Token numbers of each text, cut to the context. Where the model scores pairs, each is a query of two documents: the
 /// text after it, which will not answer it, and both together, which will.
-fn read(folder: &ModelFolder, texts: &[&str]) -> Result<Vec<Result<Vec<u32>, TokenizerError>>> {
+fn read(folder: &ModelFolder, texts: &[&str]) -> Result<Vec<Result<Vec<u32>, TokenizerError>>, FolderError> {
     let Some(pairs) = folder.pairs()? else {
         return Ok(texts.iter().map(|text| folder.tokenizer().encode_within(text)).collect());
     };
@@ -124,12 +168,11 @@ fn read(folder: &ModelFolder, texts: &[&str]) -> Result<Vec<Result<Vec<u32>, Tok
 
 #[cfg(test)]
 mod tests {
-    use tensorlink_folder::fixture::written;
     use tensorlink_model::Family;
     use tensorlink_model::fixture::Folder;
 
-    use super::super::tests::trained;
     use super::*;
+    use crate::fixture::{trained, written};
 
     #[test]
     fn what_is_held_out_is_not_known() {

@@ -12,7 +12,7 @@ use super::figure::{Figure, Unit};
 use super::floats::{Contestants, contestants};
 use super::subject::{Which, text};
 use super::time::{millis, race};
-use super::{Measure, Row};
+use super::{Bench, Row};
 
 /// Times faster than each of the [`Floats`](super::floats::Floats).
 const GOALS: [f64; 3] = [3.0, 3.0, 1.5];
@@ -21,14 +21,14 @@ const TEXTS: usize = 8;
 /// Any token.
 const NEXT: u32 = 7;
 
-pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
-    let of = measure.decoders().into_iter().map(|which| of(measure, which)).collect::<Result<Vec<_>>>()?;
+pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>> {
+    let of = bench.decoders().into_iter().map(|which| of(bench, which)).collect::<Result<Vec<_>>>()?;
     Ok(of.concat())
 }
 
-fn of(measure: &Measure<'_>, which: Which<'_>) -> Result<Vec<Figure>> {
-    let extent = measure.extent;
-    let Contestants { name: weights, vocabulary, device, runner, floats, .. } = contestants(measure, which)?;
+fn of(bench: &Bench<'_>, which: Which<'_>) -> Result<Vec<Figure>> {
+    let extent = bench.extent;
+    let Contestants { name: weights, vocabulary, device, runner, floats, .. } = contestants(bench, which)?;
     let mut runner = CachedRunner::sharing(runner)?;
     let (mut figures, rounds) = (Vec::new(), extent.rounds(15));
     for past in extent.lengths() {

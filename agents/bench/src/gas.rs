@@ -10,9 +10,9 @@ use super::figure::{Figure, Goal, Unit};
 /// Gas by name, as forge writes it: numbers in strings.
 type Snapshot = BTreeMap<String, String>;
 
-const STEPS: &str = include_str!("../../../../tests/contracts/snapshots/StepVerifier.json");
-const CONVICTIONS: &str = include_str!("../../../../tests/contracts/snapshots/conviction.json");
-const PROTOCOL: &str = include_str!("../../../../tests/contracts/snapshots/protocol.json");
+const STEPS: &str = include_str!("../../../tests/contracts/snapshots/StepVerifier.json");
+const CONVICTIONS: &str = include_str!("../../../tests/contracts/snapshots/conviction.json");
+const PROTOCOL: &str = include_str!("../../../tests/contracts/snapshots/protocol.json");
 /// Most gas of recomputing one element of any operator over 4,096 elements.
 const GOAL: f64 = 600_000.0;
 /// Calls of the protocol that are made over and over.

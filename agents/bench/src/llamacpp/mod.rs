@@ -18,6 +18,7 @@ use std::time::Duration;
 use anyhow::Result;
 use tempfile::NamedTempFile;
 use tensorlink_folder::ModelFolder;
+use tensorlink_folder::texts::{PIECES, passages};
 use tensorlink_model::compare::Comparison;
 use tensorlink_model::{CachedRunner, Session, Setting};
 use tensorlink_tensor::{Device, TorchEngine};
@@ -27,9 +28,7 @@ use super::alone::{choose, choosing};
 use super::figure::{Figure, Unit};
 use super::subject::{Subject, Which, text};
 use super::time::{median, once};
-use super::{Measure, Row};
-use crate::device;
-use crate::quantized::passages::{PIECES, passages};
+use super::{Bench, Row};
 
 /// Times faster: reading, and the next token.
 const GOALS: [f64; 2] = [1.0, 0.9];
@@ -42,20 +41,20 @@ const CONTEXT: u32 = 1024;
 /// What the weights made of ours are called.
 const Q8_0: &str = "Q8_0";
 
-pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
+pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     let elsewhere = || "llama.cpp is built for the processor here: measure with --device cpu".to_owned();
-    let absent = peer::absent().or_else(|| (measure.device != "cpu").then(elsewhere));
+    let absent = peer::absent().or_else(|| (bench.device != "cpu").then(elsewhere));
     if let Some(why) = absent {
         return Ok(vec![Figure::absent(Row::Llamacpp, "reading and the next token, against llama.cpp", why)]);
     }
-    let of = measure.decoders().into_iter().map(|which| of(measure, which)).collect::<Result<Vec<_>>>()?;
+    let of = bench.decoders().into_iter().map(|which| of(bench, which)).collect::<Result<Vec<_>>>()?;
     Ok(of.concat())
 }
 
 /// A decoder against the same in Q8_0, and if it comes in a file of llama.cpp's own, against that file as well.
-fn of(measure: &Measure<'_>, which: Which<'_>) -> Result<Vec<Figure>> {
-    let engine = device::open(Some(measure.device))?;
-    let subject = which.open(measure.extent, engine.device())?;
+fn of(bench: &Bench<'_>, which: Which<'_>) -> Result<Vec<Figure>> {
+    let engine = bench.engine()?;
+    let subject = which.open(bench.extent, engine.device())?;
     let mut file = NamedTempFile::with_suffix(".gguf")?;
     let mut out = BufWriter::new(file.as_file_mut());
     gguf::file(&subject.architecture, &subject.weights)?.write(&mut out)?;
@@ -78,8 +77,8 @@ fn of(measure: &Measure<'_>, which: Which<'_>) -> Result<Vec<Figure>> {
     for (weights, path) in peers {
         let mut race =
             Race { name: &name, weights, peer: Peer::start(&path, context)?, runner: &mut runner, vocabulary };
-        for count in measure.extent.lengths() {
-            figures.extend(race.run(count, measure.extent.rounds(11))?);
+        for count in bench.extent.lengths() {
+            figures.extend(race.run(count, bench.extent.rounds(11))?);
         }
     }
     Ok(figures)

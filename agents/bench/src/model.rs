@@ -3,15 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use tensorlink_folder::ModelFolder;
-use tensorlink_model::Output;
+use tensorlink_folder::texts::{SENTENCES, encode};
+use tensorlink_folder::{ModelFolder, Tolerance};
+use tensorlink_model::{Output, Setting};
 
 use super::figure::{Figure, Goal, Unit};
-use super::subject::name;
-use super::{DECODER, Measure, Row};
-use crate::device;
-use crate::quantized::loss::Tolerance;
-use crate::quantized::{SENTENCES, distance, encode, known, prepare_on};
+use super::subject::{Subject, name};
+use super::{Bench, DECODER, Row};
 
 /// Where `script/setup` puts a small encoder, seen from the project's root.
 const ENCODER: &str = ".toolchain/models/all-MiniLM-L6-v2";
@@ -20,31 +18,31 @@ const COSINES: [f64; 2] = [0.995, 0.98];
 /// Texts of a quick run.
 const FEW: usize = 4;
 
-pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
-    let paths: Vec<PathBuf> = match measure.model {
+pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>> {
+    let paths: Vec<PathBuf> = match bench.model {
         Some(path) => vec![path.to_owned()],
         // A decoder takes its time.
-        None if measure.extent.quick => vec![ENCODER.into()],
+        None if bench.extent.quick => vec![ENCODER.into()],
         None => vec![ENCODER.into(), DECODER.into()],
     };
-    let present: Vec<PathBuf> = paths.into_iter().filter(|path| measure.model.is_some() || path.exists()).collect();
+    let present: Vec<PathBuf> = paths.into_iter().filter(|path| bench.model.is_some() || path.exists()).collect();
     if present.is_empty() {
         let why = "run script/setup, or give --model FOLDER";
         return Ok(vec![Figure::absent(Row::Model, "accuracy of a trained model", why)]);
     }
-    let figures = present.iter().map(|path| of(measure, path)).collect::<Result<Vec<_>>>()?;
+    let figures = present.iter().map(|path| of(bench, path)).collect::<Result<Vec<_>>>()?;
     Ok(figures.concat())
 }
 
-fn of(measure: &Measure<'_>, path: &Path) -> Result<Vec<Figure>> {
+fn of(bench: &Bench<'_>, path: &Path) -> Result<Vec<Figure>> {
     let (folder, name) = (ModelFolder::open(path)?, name(path));
     let mut texts = encode(&folder, SENTENCES)?;
-    if measure.extent.quick {
+    if bench.extent.quick {
         texts.truncate(FEW);
     }
-    let engine = device::open(Some(measure.device))?;
-    let prepared = prepare_on(&folder, &known(&folder, None)?, Default::default(), engine.device())?;
-    let d = distance(&prepared, engine, &texts)?;
+    let engine = bench.engine()?;
+    let subject = Subject::of_folder(name.clone(), &folder, engine.device())?;
+    let d = subject.distance(Setting::default(), engine, &texts)?;
     let note = format!("{} sentences, {} tokens", d.texts, d.tokens);
     let figure = |what: &str, value, goal| {
         Figure::new(Row::Model, format!("{name}, against f32: {what}"), value, goal).from(note.clone())

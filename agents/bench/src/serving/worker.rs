@@ -13,43 +13,23 @@ use tokio_util::sync::CancellationToken;
 
 use super::job::{self, Job};
 use super::ledger::Ledger;
-use crate::config::Config;
-use crate::device;
-use crate::node::Node;
-use crate::output;
+use crate::{Bench, Place};
 
 /// Says on stdout that this process has an engine and a node, and no weights yet.
 pub(super) const READY: &str = "ready";
 /// Bytes of disk that a worker's store may take.
 pub(super) const DISK: u64 = 1 << 32;
 
-/// Where a node of the job keeps its files, and whom it knows.
-pub(super) fn config(base: &Config, folder: &Path, bootstrap: Vec<String>) -> Config {
-    Config {
-        data_dir: folder.to_owned(),
-        keystore: None,
-        listen: vec!["/ip4/127.0.0.1/tcp/0".to_owned()],
-        bootstrap,
-        ipfs: None,
-        ..base.clone()
-    }
-}
-
 /// Serves a stage of the job in `folder`, once a line comes on stdin, and until its end.
-pub(crate) async fn run(
-    base: &Config,
-    (folder, stage): (&Path, u16),
-    device: &str,
-    shutdown: CancellationToken,
-) -> Result<()> {
+pub(crate) async fn run(bench: &Bench<'_>, (folder, stage): (&Path, u16), shutdown: CancellationToken) -> Result<()> {
     let job = Job::read(folder)?;
-    let engine = device::open(Some(device))?;
+    let engines = bench.binary.engines(bench.device)?;
     let identity = job::worker(stage)?;
     let own = identity.address();
     let chain = Arc::new(Ledger::new(&job, folder, own, job.events()?)?);
-    let config = config(base, &folder.join(format!("worker-{stage}")), job.user_at.clone());
-    let node = Node::join(&config, (identity, chain), DISK, &shutdown).await?;
-    let make = device::factory(engine);
+    let home = folder.join(format!("worker-{stage}"));
+    let place = Place { folder: &home, disk: DISK, bootstrap: job.user_at.clone() };
+    let node = bench.binary.join(place, (identity, chain), &shutdown).await?;
     let context = WorkerContext {
         config: WorkerConfig {
             memory: Budget::new(u64::MAX),
@@ -59,11 +39,11 @@ pub(crate) async fn run(
             credit: Some(u32::MAX),
         },
         ports: node.ports,
-        engine: Arc::new(move || make()),
+        engine: Arc::new(move || engines()),
         roster: Arc::new(Roster::new(own)),
         stream_router: Default::default(),
     };
-    output::line(READY)?;
+    bench.binary.print(READY)?;
     let (begin, begun) = oneshot::channel();
     let stop = shutdown.clone();
     // Who started this process holds the other end of the pipe, to its own end at most.

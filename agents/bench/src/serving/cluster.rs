@@ -20,10 +20,9 @@ use tokio_util::sync::CancellationToken;
 use super::job::{self, JOB, Job};
 use super::ledger::Ledger;
 use super::process::{self, Memory};
-use super::worker::{DISK, READY, config};
-use crate::bench::subject::{chosen, likeliest};
-use crate::bench::{Measure, own_command};
-use crate::node::Node;
+use super::worker::{DISK, READY};
+use crate::subject::{chosen, likeliest};
+use crate::{Bench, Joined, Part, Place};
 
 /// Longest wait for a worker to fetch its stage.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -44,14 +43,13 @@ struct Worker {
 pub(crate) struct Cluster {
     pipeline: Pipeline,
     workers: Vec<Worker>,
-    node: Node,
+    node: Joined,
     _folder: tempfile::TempDir,
 }
 
 impl Worker {
-    async fn start(measure: &Measure<'_>, folder: &std::path::Path, stage: u16) -> Result<Self> {
-        let mut command = own_command(measure.device)?;
-        command.arg("--worker").arg(folder).arg("--stage").arg(stage.to_string());
+    async fn start(bench: &Bench<'_>, folder: &std::path::Path, stage: u16) -> Result<Self> {
+        let mut command = bench.process(&Part::Worker { folder: folder.to_owned(), stage })?;
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let (input, output) = (process.stdin.take().context("no pipe")?, process.stdout.take().context("no pipe")?);
         let mut output = BufReader::new(output);
@@ -69,7 +67,7 @@ impl Worker {
 
 impl Cluster {
     /// Starts a job of so many stages, for texts of up to `longest` tokens.
-    pub(crate) async fn start(measure: &Measure<'_>, model: &Quantized, stages: u16, longest: u32) -> Result<Self> {
+    pub(crate) async fn start(bench: &Bench<'_>, model: &Quantized, stages: u16, longest: u32) -> Result<Self> {
         let ranges = cut(model.architecture(), stages)?;
         let prepared = tokio::task::block_in_place(|| PreparedServing::new(model, &ranges, longest))?;
         let programs = prepared.stages.iter().map(|stage| stage.programs).collect();
@@ -78,8 +76,8 @@ impl Cluster {
         let identity = job::user()?;
         let own = identity.address();
         let chain = Arc::new(Ledger::new(&job, folder.path(), own, Vec::new())?);
-        let user = config(measure.config, &folder.path().join("user"), Vec::new());
-        let node = Node::join(&user, (identity, chain), DISK, &CancellationToken::new()).await?;
+        let place = Place { folder: &folder.path().join("user"), disk: DISK, bootstrap: Vec::new() };
+        let node = bench.binary.join(place, (identity, chain), &CancellationToken::new()).await?;
         node.ports.net.set_gate(Arc::new(Roster::new(own)));
         let published = publish_serving(node.ports.store.as_ref(), "bench", &prepared).await?;
         drop(prepared);
@@ -89,7 +87,7 @@ impl Cluster {
 
         let mut workers = Vec::new();
         for stage in 0..stages {
-            workers.push(Worker::start(measure, folder.path(), stage).await?);
+            workers.push(Worker::start(bench, folder.path(), stage).await?);
         }
         for worker in &mut workers {
             worker.input.write_all(b"\n").await?;

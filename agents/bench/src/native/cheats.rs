@@ -8,8 +8,6 @@ use tensorlink_native::{Floats, Precision, State, Task};
 use tensorlink_training::calibrate::job_key;
 use tensorlink_training::step::StepGraph;
 
-use crate::native::Libtorch;
-
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Cheat {
     /// Operands of products in bfloat16.
@@ -46,7 +44,7 @@ impl Cheat {
     /// The interval as this cheat has it.
     pub(super) fn run(
         self,
-        floats: &Libtorch,
+        floats: &dyn Floats,
         (task, before): (&Task, &State),
         steps: Range<u32>,
         precision: Precision,

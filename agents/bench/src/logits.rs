@@ -4,17 +4,14 @@
 use std::path::Path;
 
 use anyhow::Result;
-use tensorlink_folder::ModelFolder;
+use tensorlink_folder::texts::{PIECES, passages};
+use tensorlink_folder::{Distance, ModelFolder, Tolerance};
 use tensorlink_model::Setting;
 use tensorlink_model::random::{self, Dimensions};
 
 use super::figure::{Figure, Goal, Unit};
 use super::subject::Subject;
-use super::{Measure, Row};
-use crate::device;
-use crate::quantized::loss::Tolerance;
-use crate::quantized::passages::{PIECES, passages};
-use crate::quantized::{Distance, Prepared, distance};
+use super::{Bench, Row};
 
 const SIZE: Dimensions =
     Dimensions { vocabulary: 4000, width: 256, layers: 4, heads: 4, kv_heads: 2, hidden: 768, context: 128 };
@@ -29,25 +26,23 @@ fn texts(count: u32, seed: u32) -> Vec<Vec<u32>> {
     (0..count).map(|text| (0..TOKENS).map(|i| token(seed + text * 1000 + i)).collect()).collect()
 }
 
-pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
-    let mut figures = match measure.trained() {
-        Some(path) => trained(measure, path)?,
+pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>> {
+    let mut figures = match bench.trained() {
+        Some(path) => trained(bench, path)?,
         None => Vec::new(),
     };
-    figures.extend(untrained(measure)?);
+    figures.extend(untrained(bench)?);
     Ok(figures)
 }
 
 /// A trained decoder over pieces of the King James text.
-fn trained(measure: &Measure<'_>, path: &Path) -> Result<Vec<Figure>> {
-    let engine = device::open(Some(measure.device))?;
+fn trained(bench: &Bench<'_>, path: &Path) -> Result<Vec<Figure>> {
+    let engine = bench.engine()?;
     let texts = passages(ModelFolder::open(path)?.tokenizer(), PIECES)?;
-    let mut subject = Subject::trained(path, engine.device())?;
+    let subject = Subject::trained(path, engine.device())?;
     let mut figures = Vec::new();
     for setting in Setting::ALL {
-        let prepared = Prepared { exact: subject.quantized(setting)?, float: subject.float };
-        let distance = distance(&prepared, engine.clone(), &texts)?;
-        subject.float = prepared.float;
+        let distance = subject.distance(setting, engine.clone(), &texts)?;
         figures.extend(of(Row::Logits, &format!("{}, {setting}", subject.name), &distance));
     }
     Ok(figures)
@@ -68,16 +63,15 @@ pub(super) fn of(row: Row, name: &str, d: &Distance) -> Vec<Figure> {
     ]
 }
 
-fn untrained(measure: &Measure<'_>) -> Result<Vec<Figure>> {
-    let engine = device::open(Some(measure.device))?;
-    let seen = texts(if measure.extent.quick { 1 } else { 20 }, 99);
+fn untrained(bench: &Bench<'_>) -> Result<Vec<Figure>> {
+    let engine = bench.engine()?;
+    let seen = texts(if bench.extent.quick { 1 } else { 20 }, 99);
     let known = texts(8, 7);
     let decoders = [("GPT-2-shaped", random::gpt2(SIZE)), ("Llama-shaped", random::llama(SIZE))];
     let figure = |(name, architecture): (&str, _)| {
         let weights = random::weights(&architecture, 1)?;
         let subject = Subject::calibrated(name.to_owned(), (architecture, weights), engine.device(), &known)?;
-        let prepared = Prepared { exact: subject.quantized(Setting::default())?, float: subject.float };
-        let d = distance(&prepared, engine.clone(), &seen)?;
+        let d = subject.distance(Setting::default(), engine.clone(), &seen)?;
         let what = format!("{name}, random weights, against f32: same largest logit");
         let figure = Figure::new(Row::Logits, what, (d.same_choice, Unit::Share), Some(Goal::AtLeast(GOAL)));
         let divergence = d.divergence.unwrap_or(f64::NAN);

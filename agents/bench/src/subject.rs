@@ -4,16 +4,16 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use tensorlink_folder::ModelFolder;
+use tensorlink_folder::texts::known;
+use tensorlink_folder::{Distance, ModelFolder, compare};
 use tensorlink_model::choice::{SamplingParams, controls_of_last};
 use tensorlink_model::random::{self, Dimensions};
 use tensorlink_model::{Architecture, Magnitudes, Output, Quantized, Setting, Weights};
 use tensorlink_num::Tensor;
 use tensorlink_tensor::float::{FloatModel, Precision};
-use tensorlink_tensor::{Device, calibrate};
+use tensorlink_tensor::{Device, TorchEngine, calibrate};
 
 use super::step::Shape;
-use crate::quantized::known;
 
 /// Llama-shaped, 207 million weights.
 const SIZE: Dimensions =
@@ -30,11 +30,11 @@ const QUICK_STEP: Shape =
 
 /// How much is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Extent {
+pub struct Extent {
     /// Whether only so little that every row is tried.
-    pub(super) quick: bool,
+    pub quick: bool,
     /// Whether as much as a machine with much memory can train.
-    pub(super) large: bool,
+    pub large: bool,
 }
 
 impl Extent {
@@ -91,7 +91,7 @@ impl Which<'_> {
     }
 }
 
-/// A decoder in floats, and what calibration saw of it.
+/// A model in floats, and what calibration saw of it.
 pub(super) struct Subject {
     /// Which weights it has, for figures.
     pub(super) name: String,
@@ -113,12 +113,18 @@ impl Subject {
     /// The decoder of a folder or a .gguf file, calibrated as when it is served.
     pub(super) fn trained(path: &Path, device: Device) -> Result<Self> {
         let folder = ModelFolder::open(path)?;
-        let (architecture, name) = (folder.architecture().clone(), name(path));
-        ensure!(matches!(architecture.output, Output::Logits { .. }), "{name} is no decoder: choose another --model");
-        Self::calibrated(name, (architecture, folder.weights()?), device, &known(&folder, None)?)
+        let (output, name) = (&folder.architecture().output, name(path));
+        ensure!(matches!(output, Output::Logits { .. }), "{name} is no decoder: choose another --model");
+        Self::of_folder(name, &folder, device)
     }
 
-    /// A decoder with these weights, calibrated on some texts.
+    /// The model of a folder, calibrated as when it is served.
+    pub(super) fn of_folder(name: String, folder: &ModelFolder, device: Device) -> Result<Self> {
+        let known = known(folder, None)?;
+        Self::calibrated(name, (folder.architecture().clone(), folder.weights()?), device, &known)
+    }
+
+    /// A model with these weights, calibrated on some texts.
     pub(super) fn calibrated(
         name: String,
         (architecture, weights): (Architecture, Weights),
@@ -130,7 +136,13 @@ impl Subject {
         Ok(Self { name, architecture, weights, float, seen })
     }
 
-    /// The decoder in integers.
+    /// How far the model in integers is from its floats, over texts.
+    pub(super) fn distance(&self, setting: Setting, engine: TorchEngine, texts: &[Vec<u32>]) -> Result<Distance> {
+        let floats = |text: &[u32]| self.float.forward(text, None)?.values();
+        Ok(compare(&self.quantized(setting)?, floats, engine, texts)?)
+    }
+
+    /// The model in integers.
     pub(super) fn quantized(&self, setting: Setting) -> Result<Quantized> {
         Ok(Quantized::new(self.architecture.clone(), setting, &self.weights, &self.seen)?)
     }

@@ -13,8 +13,7 @@ use super::figure::{Figure, Goal, Unit};
 use super::serving::{Cluster, step};
 use super::subject::{Which, text};
 use super::time::{median, millis};
-use super::{Measure, Row};
-use crate::device;
+use super::{Bench, Row};
 
 /// Time through two workers against the engine alone.
 const GOAL: f64 = 1.15;
@@ -22,17 +21,17 @@ const GOAL: f64 = 1.15;
 const TURNS: usize = 15;
 const TURN: usize = 4;
 
-pub(super) async fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
+pub(super) async fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
-    for which in measure.decoders() {
-        figures.extend(of(measure, which).await?);
+    for which in bench.decoders() {
+        figures.extend(of(bench, which).await?);
     }
     Ok(figures)
 }
 
-async fn of(measure: &Measure<'_>, which: Which<'_>) -> Result<Vec<Figure>> {
-    let extent = measure.extent;
-    let engine = device::open(Some(measure.device))?;
+async fn of(bench: &Bench<'_>, which: Which<'_>) -> Result<Vec<Figure>> {
+    let extent = bench.extent;
+    let engine = bench.engine()?;
     let (weights, model, mut runner) = tokio::task::block_in_place(|| -> Result<_> {
         let subject = which.open(extent, engine.device())?;
         let model = subject.quantized(Setting::default())?;
@@ -42,8 +41,8 @@ async fn of(measure: &Measure<'_>, which: Which<'_>) -> Result<Vec<Figure>> {
     let vocabulary = model.architecture().vocabulary;
     let (turns, lengths) = (extent.rounds(TURNS), extent.lengths());
     let longest = lengths[1] + ((turns + 1) * TURN) as u32;
-    let one = Cluster::start(measure, &model, 1, longest).await?;
-    let two = Cluster::start(measure, &model, 2, longest).await?;
+    let one = Cluster::start(bench, &model, 1, longest).await?;
+    let two = Cluster::start(bench, &model, 2, longest).await?;
     drop(model);
     let mut figures = Vec::new();
     for count in lengths {

@@ -16,8 +16,7 @@ use super::audit::Audited;
 use super::figure::{Figure, Goal, Unit};
 use super::step::{Contest, Subject};
 use super::time::{median, millis, once_everywhere};
-use super::{Measure, Row};
-use crate::device;
+use super::{Bench, Row};
 
 /// Times as fast as libtorch in 32 bits, and under bfloat16's autocast.
 const GOALS: [(&str, f64); 2] = [("f32", 1.5), ("bf16 autocast", 1.0)];
@@ -28,9 +27,9 @@ const INTERVAL: u32 = 50;
 /// Rounds of hashing.
 const HASHES: usize = 5;
 
-pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
-    let extent = measure.extent;
-    let engine = device::open(Some(measure.device))?;
+pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>> {
+    let extent = bench.extent;
+    let engine = bench.engine()?;
     let subject = Subject::new(extent.shape()).map_err(Error::from_boxed)?;
     let crossing = crossing(&subject)?;
     let audited = Audited::new(&subject)?;

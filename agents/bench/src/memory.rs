@@ -6,20 +6,20 @@ use anyhow::{Context, Result};
 use super::figure::{Figure, Goal, Unit};
 use super::serving::{Cluster, step};
 use super::subject::text;
-use super::{Measure, Row};
+use super::{Bench, Row};
 
 /// Most memory against weights.
 const GOAL: f64 = 1.5;
 /// Tokens of a text after the prompt.
 const TOKENS: u32 = 16;
 
-pub(super) async fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
-    let extent = measure.extent;
+pub(super) async fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>> {
+    let extent = bench.extent;
     let size = extent.size();
-    let model = measure.quantized()?;
+    let model = bench.quantized()?;
     let [_, count] = extent.lengths();
     let weights = model.bytes() as f64;
-    let cluster = Cluster::start(measure, &model, 1, count + TOKENS + 1).await?;
+    let cluster = Cluster::start(bench, &model, 1, count + TOKENS + 1).await?;
     drop(model);
     let mut text_under_way = cluster.begin().await?;
     let (mut token, _) = step(&mut text_under_way, &text(count, size.vocabulary), false).await?;

@@ -14,7 +14,7 @@ use super::figure::{Figure, Goal, Unit};
 use super::serving::{Cluster, step};
 use super::subject::text;
 use super::time::{median, millis};
-use super::{Measure, Row};
+use super::{Bench, Row};
 
 /// Share of the time that receipts may add.
 const GOAL: f64 = 0.02;
@@ -34,13 +34,13 @@ struct Times {
     processor: Duration,
 }
 
-pub(super) async fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
-    let extent = measure.extent;
+pub(super) async fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>> {
+    let extent = bench.extent;
     let size = extent.size();
-    let model = measure.quantized()?;
+    let model = bench.quantized()?;
     let tokens = if extent.quick { 2 } else { TOKENS };
     let [short, long] = extent.lengths();
-    let cluster = Cluster::start(measure, &model, 2, long + tokens).await?;
+    let cluster = Cluster::start(bench, &model, 2, long + tokens).await?;
     drop(model);
     let texts = [
         (format!("{short} tokens read"), short, 0),

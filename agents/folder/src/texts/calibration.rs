@@ -1,10 +1,8 @@
 //! What a model is calibrated on where nothing is named: sentences of many kinds, longer texts, and conversations in
 //! the model's own form.
 
-use anyhow::Result;
-use tensorlink_folder::{ChatTemplate, ModelFolder};
-
-use super::encode;
+use super::{TextsError, encode};
+use crate::{ChatTemplate, ModelFolder};
 
 /// Sentences, one a line.
 const SENTENCES: &str = include_str!("../../../../examples/calibration.txt");
@@ -18,7 +16,7 @@ const CONVERSATIONS: usize = 6;
 ///
 /// # Errors
 /// A text that the tokenizer cannot read.
-pub(super) fn ours(folder: &ModelFolder) -> Result<Vec<Vec<u32>>> {
+pub(super) fn ours(folder: &ModelFolder) -> Result<Vec<Vec<u32>>, TextsError> {
     let tokenizer = folder.tokenizer();
     let mut known = encode(folder, SENTENCES)?;
     let pairs = folder.pairs()?;

@@ -1,19 +1,48 @@
 //! How far a model in integers is from its floats, over texts.
 
-use anyhow::{Result, bail};
-use tensorlink_folder::Distance;
-use tensorlink_folder::distance::Choice;
+use std::error::Error as StdError;
+
 use tensorlink_model::compare::Comparison;
-use tensorlink_model::{Output, StageRunner, tokens};
+use tensorlink_model::{Output, PlanError, Quantized, RunError, StageRunner, tokens};
 use tensorlink_num::Tensor;
 use tensorlink_program::Engine;
-use tensorlink_tensor::TorchEngine;
+use tensorlink_program::executor::ExecuteError;
 use tensorlink_types::{Opcode, Operator, TensorRoot};
+use thiserror::Error;
 
-use super::Prepared;
+use super::Distance;
+use super::distance::Choice;
 
 /// Texts whose every intermediate result is looked at for saturation.
 const TRACED: usize = 4;
+
+/// Why a model could not be compared with its floats.
+#[derive(Debug, Error)]
+pub enum ComparisonError {
+    /// Its integers cannot be computed.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The device does not take its constants.
+    #[error(transparent)]
+    Execute(#[from] ExecuteError),
+    /// A text beyond the context, or a device that fails.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// What whoever computes the floats says.
+    #[error(transparent)]
+    Floats(Box<dyn StdError + Send + Sync>),
+    /// The floats are of another model.
+    #[error("{exact} exact values against {float} in floats")]
+    Values {
+        /// Values of a text by integers.
+        exact: usize,
+        /// The same by floats.
+        float: usize,
+    },
+    /// The floats overflow.
+    #[error("the model's floats are infinite or no numbers on some text: its weights are damaged")]
+    NoNumbers,
+}
 
 /// Whether it is one: floats that overflow give no numbers to compare with.
 fn is_number(distance: &Distance) -> bool {
@@ -22,14 +51,20 @@ fn is_number(distance: &Distance) -> bool {
     all.into_iter().all(|number| number.is_finite())
 }
 
-/// Compares a model with its floats over texts in token numbers.
+/// Compares a model with its floats over texts in token numbers. `floats` are what the same gives for a text in
+/// floats, row-major.
 ///
 /// # Errors
-/// A text beyond the context; a failing device; floats that are no numbers.
-pub fn distance(prepared: &Prepared, engine: TorchEngine, texts: &[Vec<u32>]) -> Result<Distance> {
-    let a = prepared.exact.architecture();
+/// [`ComparisonError`].
+pub fn compare<E: Engine, F: Into<Box<dyn StdError + Send + Sync>>>(
+    exact: &Quantized,
+    floats: impl Fn(&[u32]) -> Result<Vec<f32>, F>,
+    engine: E,
+    texts: &[Vec<u32>],
+) -> Result<Distance, ComparisonError> {
+    let a = exact.architecture();
     // Nothing is claimed here.
-    let (plan, constants) = prepared.exact.stage(0..a.layers, |_| TensorRoot::default())?;
+    let (plan, constants) = exact.stage(0..a.layers, |_| TensorRoot::default())?;
     let runner = StageRunner::new(engine, plan, &constants)?;
     drop(constants);
     let row = match a.output {
@@ -40,10 +75,10 @@ pub fn distance(prepared: &Prepared, engine: TorchEngine, texts: &[Vec<u32>]) ->
     let mut rows = Comparison::default();
     let mut pairs: Vec<[Vec<f64>; 2]> = Vec::new();
     for text in texts {
-        let due = prepared.float.forward(text, None)?.values()?;
+        let due = floats(text).map_err(|error| ComparisonError::Floats(error.into()))?;
         let got = runner.run(&tokens(text)?)?.to_f64();
         if got.len() != due.len() {
-            bail!("{} exact values against {} in floats", got.len(), due.len());
+            return Err(ComparisonError::Values { exact: got.len(), float: due.len() });
         }
         for (place, (got, due)) in got.chunks(row).zip(due.chunks(row)).enumerate() {
             match a.output {
@@ -81,10 +116,7 @@ pub fn distance(prepared: &Prepared, engine: TorchEngine, texts: &[Vec<u32>]) ->
         choice,
         saturated: saturated(&runner, texts)?,
     };
-    if !is_number(&distance) {
-        bail!("the model's floats are infinite or no numbers on some text: its weights are damaged");
-    }
-    Ok(distance)
+    if is_number(&distance) { Ok(distance) } else { Err(ComparisonError::NoNumbers) }
 }
 
 /// Texts whose nearest other text is the same by integers as by floats.
@@ -130,11 +162,13 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 }
 
 /// Share of activations that stand at the limit of their type, and so may have been cut.
-fn saturated<E: Engine>(runner: &StageRunner<E>, texts: &[Vec<u32>]) -> Result<f64> {
+fn saturated<E: Engine>(runner: &StageRunner<E>, texts: &[Vec<u32>]) -> Result<f64, RunError> {
     let (mut at_limit, mut all) = (0u64, 0u64);
     for text in texts.iter().take(TRACED) {
-        let program = runner.plan().program(u32::try_from(text.len())?)?;
-        for (operator, output) in program.operators.iter().zip(runner.trace(&tokens(text)?)?) {
+        let input = tokens(text)?;
+        let length = u32::try_from(text.len()).map_err(|_| RunError::Tokens(text.len()))?;
+        let program = runner.plan().program(length)?;
+        for (operator, output) in program.operators.iter().zip(runner.trace(&input)?) {
             if rescales(operator) {
                 at_limit += count_at_limit(&output);
                 all += output.ty().elements();

@@ -6,9 +6,8 @@ use tensorlink_tensor::float::{FloatModel, Precision, Products};
 use tensorlink_tensor::{Device, TorchEngine};
 use tensorlink_types::TensorRoot;
 
-use super::Measure;
+use super::Bench;
 use super::subject::{Subject, Which};
-use crate::device;
 
 /// A decoder in floats. libtorch multiplies 32-bit floats by MKL, which is slow on AMD processors; oneDNN is what it
 /// has beside it.
@@ -32,9 +31,9 @@ pub(super) struct Contestants {
 }
 
 /// Opens a decoder.
-pub(super) fn contestants(measure: &Measure<'_>, which: Which<'_>) -> Result<Contestants> {
-    let engine = device::open(Some(measure.device))?;
-    let subject = which.open(measure.extent, engine.device())?;
+pub(super) fn contestants(bench: &Bench<'_>, which: Which<'_>) -> Result<Contestants> {
+    let engine = bench.engine()?;
+    let subject = which.open(bench.extent, engine.device())?;
     let model = subject.quantized(Setting::default())?;
     let (name, vocabulary) = (subject.name.clone(), subject.architecture.vocabulary);
     let device = engine.device();

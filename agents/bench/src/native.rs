@@ -27,8 +27,7 @@ use tensorlink_tensor::float::hardware::Capability;
 use self::cheats::Cheat;
 use self::subject::Kind;
 use super::figure::{Figure, Goal, Unit};
-use super::{Measure, Row, own_command};
-use crate::native::Libtorch;
+use super::{Bench, Part, Row};
 
 const PRECISIONS: [Precision; 2] = [Precision::F32, Precision::Bf16];
 /// Steps after which intervals begin: the first ones, within the warm-up and after it.
@@ -79,7 +78,7 @@ struct Setting {
 }
 
 /// All of this machine's.
-fn settings() -> Vec<Setting> {
+fn settings(bench: &Bench<'_>) -> Vec<Setting> {
     let most = Capability::of_processor();
     let of = |capability: Capability| match capability {
         Capability::Default => ["SSE4_2", "SSE41"],
@@ -104,15 +103,15 @@ fn settings() -> Vec<Setting> {
             break;
         }
     }
-    if Libtorch::open(Some("cuda")).is_ok() {
+    if bench.binary.floats("cuda").is_ok() {
         settings.push(Setting { name: "cuda".to_owned(), device: "cuda", environment: Vec::new() });
     }
     settings
 }
 
 /// Takes all intervals of a folder, as the class that this process is; the states after them go to `out`.
-pub(super) fn be_a_class(folder: &Path, out: &Path, device: &str) -> Result<()> {
-    let floats = Libtorch::open(Some(device))?;
+pub(super) fn be_a_class(bench: &Bench<'_>, folder: &Path, out: &Path) -> Result<()> {
+    let floats = bench.binary.floats(bench.device)?;
     let items: Vec<Item> = serde_json::from_slice(&std::fs::read(folder.join(PLAN))?)?;
     std::fs::create_dir_all(out)?;
     std::fs::write(out.join(CLASS), serde_json::to_vec(&floats.class())?)?;
@@ -127,7 +126,7 @@ pub(super) fn be_a_class(folder: &Path, out: &Path, device: &str) -> Result<()> 
 }
 
 /// Trains each subject, and writes down the states that intervals begin with.
-fn plan(folder: &Path, floats: &Libtorch, quick: bool) -> Result<Vec<Item>> {
+fn plan(folder: &Path, floats: &dyn Floats, quick: bool) -> Result<Vec<Item>> {
     let (seeds, points) = if quick { (1, &POINTS[..1]) } else { (SEEDS, &POINTS[..]) };
     let mut items = Vec::new();
     for (kind, seed) in Kind::ALL.into_iter().flat_map(|kind| (1..=seeds).map(move |seed| (kind, seed))) {
@@ -185,26 +184,27 @@ impl Distances {
     }
 }
 
-pub(super) async fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
+pub(super) async fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     let folder = tempfile::tempdir()?;
-    let floats = Libtorch::open(Some("cpu"))?;
-    let items = tokio::task::block_in_place(|| plan(folder.path(), &floats, measure.extent.quick))?;
+    let floats = bench.binary.floats("cpu")?;
+    let items = tokio::task::block_in_place(|| plan(folder.path(), floats.as_ref(), bench.extent.quick))?;
     let mut classes = Vec::new();
-    for Setting { name, device, environment } in settings() {
+    for Setting { name, device, environment } in settings(bench) {
         let out = folder.path().join(&name);
-        let mut command = own_command(device)?;
-        command.arg("--native").arg(folder.path()).arg("--native-out").arg(&out).envs(environment);
+        let part = Part::Class { folder: folder.path().to_owned(), out: out.clone() };
+        let mut command = Bench { device, ..*bench }.process(&part)?;
+        command.envs(environment);
         let status = command.stdin(Stdio::null()).status().await?;
         ensure!(status.success(), "the process of class {name} ended with {status}: see above");
         let class: DeviceClass = serde_json::from_slice(&std::fs::read(out.join(CLASS))?)?;
         classes.push((name, class, out));
     }
-    tokio::task::block_in_place(|| figures(folder.path(), &floats, &items, &classes))
+    tokio::task::block_in_place(|| figures(folder.path(), floats.as_ref(), &items, &classes))
 }
 
 type Classes = [(String, DeviceClass, std::path::PathBuf)];
 
-fn figures(folder: &Path, floats: &Libtorch, items: &[Item], classes: &Classes) -> Result<Vec<Figure>> {
+fn figures(folder: &Path, floats: &dyn Floats, items: &[Item], classes: &Classes) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for precision in PRECISIONS {
         let mut pairs: BTreeMap<(usize, usize), Distances> = BTreeMap::new();

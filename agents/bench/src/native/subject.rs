@@ -7,8 +7,6 @@ use tensorlink_training::model::language::Origin;
 use tensorlink_training::{LanguageModel, Model};
 use tensorlink_user::Draft;
 
-use crate::commands::native::begun;
-
 /// A table and two shapes of decoders.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
@@ -30,7 +28,7 @@ impl Kind {
             Self::Llama => language(seed, "llama")?,
             Self::Gpt2 => language(seed, "gpt2")?,
         };
-        Ok(begun(&draft))
+        Ok(Task::begin(&draft.training, &draft.data.training, draft.seed()))
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::io::Read;
 
-use anyhow::Result;
 use flate2::read::GzDecoder;
 
-use tensorlink_folder::TextTokenizer;
+use super::TextsError;
+use crate::TextTokenizer;
 
 const KING_JAMES: &[u8] = include_bytes!("../../../../examples/kjv-1100k.txt.gz");
 /// Pieces, from all over the text: together they have more than 4,000 tokens.
@@ -17,9 +17,9 @@ const LEAST: usize = 116;
 ///
 /// # Errors
 /// A piece that the tokenizer refuses.
-pub fn passages(tokenizer: &TextTokenizer, pieces: usize) -> Result<Vec<Vec<u32>>> {
+pub fn passages(tokenizer: &TextTokenizer, pieces: usize) -> Result<Vec<Vec<u32>>, TextsError> {
     let mut text = String::new();
-    GzDecoder::new(KING_JAMES).read_to_string(&mut text)?;
+    GzDecoder::new(KING_JAMES).read_to_string(&mut text).map_err(TextsError::Passages)?;
     let verses: Vec<&str> = text.lines().collect();
     let pieces = pieces.clamp(1, PIECES);
     let enough = LEAST.min(tokenizer.context() as usize);

@@ -7,19 +7,19 @@ use super::figure::Figure;
 use super::floats::{Contestants, contestants};
 use super::subject::{Which, text};
 use super::time::race;
-use super::{Measure, Row};
+use super::{Bench, Row};
 
 /// Times faster than each of the [`Floats`](super::floats::Floats).
 const GOALS: [f64; 3] = [2.5, 2.5, 1.0];
 
-pub(super) fn measure(measure: &Measure<'_>) -> Result<Vec<Figure>> {
-    let of = measure.decoders().into_iter().map(|which| of(measure, which)).collect::<Result<Vec<_>>>()?;
+pub(super) fn measure(bench: &Bench<'_>) -> Result<Vec<Figure>> {
+    let of = bench.decoders().into_iter().map(|which| of(bench, which)).collect::<Result<Vec<_>>>()?;
     Ok(of.concat())
 }
 
-fn of(measure: &Measure<'_>, which: Which<'_>) -> Result<Vec<Figure>> {
-    let extent = measure.extent;
-    let Contestants { name: weights, vocabulary, device, runner, host, floats } = contestants(measure, which)?;
+fn of(bench: &Bench<'_>, which: Which<'_>) -> Result<Vec<Figure>> {
+    let extent = bench.extent;
+    let Contestants { name: weights, vocabulary, device, runner, host, floats } = contestants(bench, which)?;
     let mut figures = Vec::new();
     for count in extent.lengths() {
         let ids = text(count, vocabulary);
