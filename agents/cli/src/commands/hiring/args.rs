@@ -1,0 +1,67 @@
+//! What jobs of either kind ask of workers, and what they offer.
+#![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
+
+use clap::{Args, ValueEnum};
+use serde::Deserialize;
+
+/// What a job pays in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Token {
+    /// The network's token.
+    #[default]
+    Sno,
+    /// The chain's own.
+    Eth,
+}
+
+/// What jobs of either kind ask of workers, and what they offer; `[hire]` of a job file.
+#[derive(Args, Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HireArgs {
+    /// Pipeline stages.
+    #[arg(long, default_value_t = Self::default().stages)]
+    pub stages: u16,
+    /// Security level: independent copies of the pipeline.
+    #[arg(long, default_value_t = Self::default().replicas)]
+    pub replicas: u16,
+    /// Escrow, in SNO or ETH.
+    #[arg(long, value_name = "AMOUNT")]
+    pub deposit: String,
+    /// What to pay in.
+    #[arg(long, value_enum, default_value_t)]
+    pub token: Token,
+    /// SNO each worker must have at risk in this job.
+    #[arg(long, default_value_t = Self::default().worker_stake, value_name = "AMOUNT")]
+    pub worker_stake: String,
+    /// Seconds in which a claim can be challenged [default: the shortest that the contracts allow].
+    #[arg(long, value_name = "SECONDS")]
+    pub challenge_window: Option<u32>,
+    /// Seconds the job may take from its start.
+    #[arg(long, default_value_t = Self::default().duration, value_name = "SECONDS")]
+    pub duration: u64,
+    /// Seconds to wait for enough workers.
+    #[arg(long, default_value_t = Self::default().patience, value_name = "SECONDS")]
+    pub patience: u64,
+    /// Show terms and quote, post nothing.
+    #[arg(long)]
+    #[serde(skip)]
+    pub dry_run: bool,
+}
+
+/// Without a deposit, which must be named.
+impl Default for HireArgs {
+    fn default() -> Self {
+        Self {
+            stages: 2,
+            replicas: 1,
+            deposit: String::new(),
+            token: Token::default(),
+            worker_stake: "1000".into(),
+            challenge_window: None,
+            duration: 86_400,
+            patience: 60,
+            dry_run: false,
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! What posting a job of either kind has in common: workers found, terms posted, offers accepted, the job started; the
+//! escrow back if any of it fails.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | here | workers found, and those chosen that the work fits |
+//! | `args` | what is asked of workers, and offered |
+//! | `price` | what the work costs at their prices, and whether the deposit pays for it |
+//! | `posting` | what is registered of the work; the job posted and started, or cancelled |
+//! | `bench` | who is asked in place of a worker that does not offer |
+//! | `note` | what a user writes down of a job |
+
+mod args;
+mod bench;
+mod note;
+mod posting;
+mod price;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use tensorlink_node::ports::chain::Parameters;
+use tensorlink_types::{Address, U256};
+use tensorlink_user::fit::{ChooseError, Unfit, choose, holds};
+use tensorlink_user::hire::Candidate;
+use tensorlink_user::{HireError, User};
+use tokio_util::sync::CancellationToken;
+
+use crate::amount::parse_amount;
+use crate::config::Config;
+use crate::live::say;
+use crate::node::Node;
+
+pub use self::args::{HireArgs, Token};
+pub use self::note::{read_note, setting};
+pub use self::posting::Work;
+
+/// Disk for a user's files, bytes.
+pub const DISK: u64 = 10 << 30;
+/// A user who has reached no peer after so long is told.
+const UNREACHED: Duration = Duration::from_secs(8);
+/// Wait between two looks for workers that fit.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// A user's node with workers that could be hired, and the terms for them.
+pub struct Hiring<'a> {
+    args: &'a HireArgs,
+    /// The node.
+    pub node: Node,
+    /// Its role.
+    pub user: Arc<User>,
+    /// Who is to have each lane, in the order of lanes; nobody before [`Self::fit`].
+    pub candidates: Vec<Candidate>,
+    /// Who answers and is not among them, best first.
+    others: Vec<Candidate>,
+    /// What each stage's unit would cost by each of them, wei; none if it is beyond what an offer can hold.
+    other_prices: Vec<Vec<Option<u128>>>,
+    /// Memory that each stage needs, bytes.
+    needs: Vec<u64>,
+    /// Units of work, and the most that a claim is about.
+    work: (u32, u32),
+    /// Until when workers that fit are waited for, by the node's clock.
+    until: u64,
+    /// Escrow, wei of the token.
+    pub deposit: U256,
+    /// Wei of SNO at risk.
+    pub worker_stake: u128,
+    /// Seconds in which a claim can be disproved.
+    pub window: u64,
+    /// Of the deployment.
+    pub parameters: Parameters,
+    token: Address,
+}
+
+/// Says early that nobody is reached, while workers are looked for. Never ends.
+async fn tell_unreached(node: &Node, config: &Config) -> Infallible {
+    tokio::time::sleep(UNREACHED).await;
+    if let Some(unreached) = node.unreached(config).await {
+        say!("{unreached} Looking on ...");
+    }
+    std::future::pending().await
+}
+
+impl<'a> Hiring<'a> {
+    /// Starts a node and looks for workers.
+    pub async fn look(config: &Config, args: &'a HireArgs, shutdown: &CancellationToken) -> Result<Self> {
+        let deposit = parse_amount(&args.deposit)?;
+        let worker_stake: u128 =
+            parse_amount(&args.worker_stake)?.try_into().ok().context("--worker-stake is too large")?;
+        let node = Node::start_to_pay(config, DISK, shutdown).await?;
+        let token = match args.token {
+            Token::Sno => node.ports.chain.deployment().sno,
+            Token::Eth => Address::ZERO,
+        };
+        let parameters = node.ports.chain.parameters().await?;
+        let window = args.challenge_window.map_or(parameters.min_challenge_window, u64::from);
+        let user = User::start(node.ports.clone(), shutdown.clone()).await?;
+
+        let lanes = usize::from(args.stages) * usize::from(args.replicas);
+        say!("looking for {lanes} staked workers ...");
+        let patience = Duration::from_secs(args.patience);
+        let until = node.ports.clock.now().saturating_add(args.patience);
+        let candidates = tokio::select! {
+            () = shutdown.cancelled() => bail!("interrupted; nothing was posted"),
+            found = user.find_workers(lanes, worker_stake, token, patience) => found,
+            never = tell_unreached(&node, config) => match never {},
+        };
+        let others = match candidates {
+            // Workers that cannot be heard are not missing.
+            Err(HireError::TooFew(few)) if few.found == 0 => match node.unreached(config).await {
+                Some(unreached) => bail!("{unreached}"),
+                None => return Err(few.into()),
+            },
+            found => found?,
+        };
+        let (candidates, other_prices, needs, work) = Default::default();
+        Ok(Self {
+            args,
+            node,
+            user,
+            candidates,
+            others,
+            other_prices,
+            needs,
+            work,
+            until,
+            deposit,
+            worker_stake,
+            window,
+            parameters,
+            token,
+        })
+    }
+
+    /// Chooses the workers that the work fits, the cheapest of them; waits for more as long as `--patience` lasts.
+    /// `fits` takes the least memory of each stage's workers, and gives what it made of that, or none where they do not
+    /// fit; `needed` tells what each stage needs, for the error.
+    pub async fn fit<T>(
+        &mut self,
+        shutdown: &CancellationToken,
+        needed: impl Fn() -> Vec<u64>,
+        mut fits: impl FnMut(&[u64]) -> Result<Option<T>>,
+    ) -> Result<T> {
+        let shape = (usize::from(self.args.stages), usize::from(self.args.replicas));
+        let mut told = false;
+        // Those that were chosen before may be chosen again.
+        self.others.append(&mut self.candidates);
+        self.others.sort_by_key(Candidate::rank);
+        loop {
+            match choose(&self.others, shape, &mut fits) {
+                Ok((chosen, made)) => {
+                    let is_chosen = |other: &Candidate| chosen.iter().any(|one| one.address == other.address);
+                    self.others.retain(|other| !is_chosen(other));
+                    self.candidates = chosen;
+                    return Ok(made);
+                }
+                Err(ChooseError::Other(error)) => return Err(error),
+                Err(ChooseError::Unfit) => {}
+            }
+            let clock = &self.node.ports.clock;
+            if clock.now() >= self.until {
+                return Err(Unfit::new(needed(), shape.1, &self.others).into());
+            }
+            if !told {
+                say!("no set of the {} workers that answer fits; waiting for others ...", self.others.len());
+                told = true;
+            }
+            tokio::select! {
+                () = shutdown.cancelled() => bail!("interrupted; nothing was posted"),
+                () = clock.sleep(LOOK) => {}
+            }
+            match self.user.ranked(shape.0.saturating_mul(shape.1), self.worker_stake, self.token).await {
+                Ok(ranked) => self.others = ranked,
+                // Who was there a moment ago is busy now, perhaps.
+                Err(HireError::TooFew(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// As [`Self::fit`], for programs that need so much memory, stage by stage.
+    pub async fn fit_programs(&mut self, shutdown: &CancellationToken, needs: Vec<u64>) -> Result<()> {
+        self.fit(shutdown, || needs.clone(), |memories| Ok(holds(memories, &needs).then_some(()))).await?;
+        self.needs = needs;
+        Ok(())
+    }
+}
