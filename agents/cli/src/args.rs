@@ -1,13 +1,11 @@
 //! The command line.
 #![allow(missing_docs, reason = "doc comments here are the help texts; clap shows the rest by name")]
 
-use std::path::PathBuf;
-
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    account, bench, challenge, demand, dispute, forfeit, job, key, localnet, model, native, serve, train, validator,
-    worker,
+    account, bench, challenge, demand, dispute, forfeit, job, key, localnet, model, native, serve, shell, train,
+    validator, worker,
 };
 use crate::config::Common;
 
@@ -63,10 +61,7 @@ pub enum Command {
     /// Pay out what has unbonded, and what jobs and challenges have credited.
     Withdraw(account::WithdrawArgs),
     /// Show balances, stake and credit of an account.
-    Balance {
-        /// The account [default: the node's own].
-        account: Option<String>,
-    },
+    Balance(account::BalanceArgs),
     /// Audit one claim now, and convict its worker if it is wrong.
     Challenge(challenge::ChallengeArgs),
     /// Give up an answer of this validator that is sealed on chain and lost, at the price of a wrong one. Whoever has
@@ -115,10 +110,10 @@ Examples:
   source <(tensorlink completions bash)                                  in this shell; in ~/.bashrc, in each
   tensorlink completions zsh > ~/.zfunc/_tensorlink
   tensorlink completions fish > ~/.config/fish/completions/tensorlink.fish")]
-    Completions { shell: clap_complete::Shell },
+    Completions(shell::CompletionsArgs),
     /// Write the manual, a page for each command, to a folder.
     #[command(after_help = "\
 Example:
   tensorlink man ~/.local/share/man/man1")]
-    Man { folder: PathBuf },
+    Man(shell::ManArgs),
 }

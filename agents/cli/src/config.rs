@@ -3,16 +3,17 @@
 mod common;
 
 use std::env;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use tensorlink_chain::Limits;
-use tensorlink_model::Setting;
 
 pub use self::common::{Common, NetworkArgs};
 use crate::amount::parse_amount;
+use crate::commands::serve::section::ServeFile;
+use crate::commands::validator::section::ValidatorFile;
+use crate::commands::worker::section::WorkerFile;
 
 /// What was paid for gas, in the data folder.
 const GAS: &str = "gas.json";
@@ -69,75 +70,6 @@ impl Urls {
             Self::Several(urls) => urls.clone(),
         }
     }
-}
-
-/// `[worker]` of the configuration file.
-#[derive(Clone, Deserialize, Debug, Default)]
-#[serde(deny_unknown_fields)]
-pub struct WorkerFile {
-    /// As `--memory`, e.g. `8GiB`.
-    pub memory: Option<String>,
-    /// As `--price`: SNO per billion multiply-adds.
-    pub price: Option<String>,
-    /// As `--eth-price`: ETH per billion multiply-adds.
-    pub eth_price: Option<String>,
-    /// As `--max-stake`: SNO.
-    pub max_stake: Option<String>,
-    /// As `--max-duration`, seconds.
-    pub max_duration: Option<u64>,
-    /// As `--max-wait`, seconds.
-    pub max_wait: Option<u64>,
-    /// As `--disk`, e.g. `10GiB`.
-    pub disk: Option<String>,
-    /// As `--device`.
-    pub device: Option<String>,
-}
-
-/// `[validator]` of the configuration file.
-#[derive(Clone, Deserialize, Debug, Default)]
-#[serde(deny_unknown_fields)]
-pub struct ValidatorFile {
-    /// As `--rate`: share of claims to audit, 0 to 1.
-    pub rate: Option<f64>,
-    /// As `--disk`, e.g. `10GiB`.
-    pub disk: Option<String>,
-    /// As `--device`.
-    pub device: Option<String>,
-}
-
-/// `[serve]` of the configuration file.
-#[derive(Clone, Deserialize, Debug, Default)]
-#[serde(deny_unknown_fields)]
-pub struct ServeFile {
-    /// As `--http`.
-    pub http: Option<SocketAddr>,
-    /// As `--api-key-file`.
-    pub api_key_file: Option<PathBuf>,
-    /// As `--allow-origin`.
-    #[serde(default)]
-    pub allow_origin: Vec<String>,
-    /// As `--strict`.
-    #[serde(default)]
-    pub strict: bool,
-    /// As `--requests-per-minute`.
-    pub requests_per_minute: Option<u32>,
-    /// As `--queue`.
-    pub queue: Option<usize>,
-    /// As `--texts`.
-    pub texts: Option<usize>,
-    /// As `--max-body`, e.g. `4MiB`.
-    pub max_body: Option<String>,
-    /// As `--timeout`, seconds.
-    pub timeout: Option<u64>,
-    /// As `--calibration`.
-    pub calibration: Option<PathBuf>,
-    /// As `--setting`.
-    pub setting: Option<Setting>,
-    /// As `--accept-loss`.
-    #[serde(default)]
-    pub accept_loss: bool,
-    /// As `--device`.
-    pub device: Option<String>,
 }
 
 /// What all commands need to know.

@@ -49,6 +49,12 @@ pub struct WithdrawArgs {
     pub role: RoleArg,
 }
 
+#[derive(Args, Debug)]
+pub struct BalanceArgs {
+    /// The account [default: the node's own].
+    pub account: Option<String>,
+}
+
 #[derive(Serialize)]
 struct Done {
     transaction: B256,
@@ -177,9 +183,9 @@ struct Balance {
 }
 
 /// Shows an account.
-pub async fn balance(config: &Config, account: Option<&str>, shutdown: &CancellationToken) -> Result<()> {
+pub async fn balance(config: &Config, args: &BalanceArgs, shutdown: &CancellationToken) -> Result<()> {
     // Who only looks at somebody else needs no key.
-    let (account, chain) = match account {
+    let (account, chain) = match &args.account {
         Some(text) => (address::parse(text)?, node::reader(config, shutdown).await?.1),
         None => {
             let (identity, chain) = node::chain(config, shutdown).await?;

@@ -26,6 +26,7 @@ pub mod validator;
 pub mod worker;
 
 use anyhow::{Context, Result};
+use clap::CommandFactory;
 use tensorlink_node::ports::Chain;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_types::JobId;
@@ -38,7 +39,7 @@ use crate::config::Config;
 pub async fn run(cli: Cli, shutdown: CancellationToken) -> Result<()> {
     let config = match cli.command {
         // The network has a configuration of its own, and must be removable whatever is in the file that others read.
-        Command::Localnet(_) | Command::Completions { .. } | Command::Man { .. } => Config::defaults()?,
+        Command::Localnet(_) | Command::Completions(_) | Command::Man(_) => Config::defaults()?,
         _ => Config::load(&cli.common)?,
     };
     match cli.command {
@@ -52,7 +53,7 @@ pub async fn run(cli: Cli, shutdown: CancellationToken) -> Result<()> {
         Command::Stake(args) => account::stake(&config, &args, &shutdown).await,
         Command::Unstake(args) => account::unstake(&config, &args, &shutdown).await,
         Command::Withdraw(args) => account::withdraw(&config, &args, &shutdown).await,
-        Command::Balance { account } => account::balance(&config, account.as_deref(), &shutdown).await,
+        Command::Balance(args) => account::balance(&config, &args, &shutdown).await,
         Command::Challenge(args) => challenge::run(&config, &args, shutdown).await,
         Command::Forfeit(args) => forfeit::run(&config, &args, &shutdown).await,
         Command::Demand(args) => demand::run(&config, &args, shutdown).await,
@@ -62,8 +63,8 @@ pub async fn run(cli: Cli, shutdown: CancellationToken) -> Result<()> {
         Command::Localnet(command) => localnet::run(&cli.common, command, &shutdown).await,
         Command::Check => check::run(&config, &shutdown).await,
         Command::Bench(args) => bench::run(&config, &args, shutdown).await,
-        Command::Completions { shell } => shell::completions(shell),
-        Command::Man { folder } => shell::man(&folder),
+        Command::Completions(args) => shell::completions(&mut Cli::command(), &args),
+        Command::Man(args) => shell::man(Cli::command(), &args),
     }
 }
 

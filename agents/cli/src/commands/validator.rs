@@ -1,6 +1,7 @@
 //! `tensorlink validator run`.
-
 #![allow(missing_docs, reason = "doc comments here are the help texts; clap shows the rest by name")]
+
+pub mod section;
 
 use std::sync::Arc;
 

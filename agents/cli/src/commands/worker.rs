@@ -1,6 +1,8 @@
 //! `tensorlink worker run`.
 #![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
 
+pub mod section;
+
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
