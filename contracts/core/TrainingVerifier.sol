@@ -13,7 +13,7 @@ import {Selections} from "../libraries/operators/Selections.sol";
 import {Shifts} from "../libraries/operators/Shifts.sol";
 import {Operator, StepContext, TensorType, Window} from "../types/Types.sol";
 
-/// @title TrainingVerifier: the operators of training and of wide rows, for `StepVerifier`
+/// @title TrainingVerifier: the operators of training, of wide rows and later ones, for `StepVerifier`
 /// @notice Rules N-38 and the following of `agents/num/SPEC.md`, one function each in `libraries/operators`.
 contract TrainingVerifier is IStepVerifier {
     using TensorTypes for TensorType;

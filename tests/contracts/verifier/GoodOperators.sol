@@ -143,12 +143,12 @@ abstract contract GoodOperators is VerifierTest {
             inputs = list(a, filled(vector(30, 3, 4)));
             op = operatorOf(opcode, matrix(16, 8, 4, 6), inputs, ints(8, 3));
         } else {
-            return _goodOfWideRows(opcode, a);
+            return _goodOfWideRowsAndLater(opcode, a);
         }
     }
 
     /// @dev 4 rows of 6, each in 2 parts; 5 columns of 4 weights.
-    function _goodOfWideRows(uint8 opcode, Tensor memory a)
+    function _goodOfWideRowsAndLater(uint8 opcode, Tensor memory a)
         private
         pure
         returns (Operator memory op, Tensor[] memory inputs)

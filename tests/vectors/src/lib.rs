@@ -5,7 +5,7 @@
 //! | [`mod@file`] | a vector file: its name, generator and verifier; comparing and writing |
 //! | [`commitments`] | `commitments.json`: rules C-1 to C-14 |
 //! | [`foundations`] | `foundations.json`: rules N-2 to N-4 |
-//! | [`operators`] | `operators.json`: rules N-8 and N-11 to N-31; `sampling.json`: rules N-32 to N-37; `training.json`: rules N-38 to N-51 |
+//! | [`operators`] | `operators.json`: rules N-8 and N-11 to N-31; `sampling.json`: rules N-32 to N-37; `training.json`: rules from N-38 on |
 //! | [`proofs`] | `proofs.json` and `training-proofs.json`: proofs that convict |
 //!
 //! A file is made and checked by what this crate has for it:

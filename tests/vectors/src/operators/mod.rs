@@ -1,5 +1,5 @@
-//! `operators.json`, rules N-8 and N-11 to N-31, `sampling.json`, rules N-32 to N-37, and `training.json`, rules N-38
-//! to N-51: whole outputs and single elements.
+//! `operators.json`, rules N-8 and N-11 to N-31, `sampling.json`, rules N-32 to N-37, and `training.json`, rules from
+//! N-38 on: whole outputs and single elements.
 
 mod made;
 
