@@ -57,7 +57,7 @@ impl Simd {
 pub(crate) const ODD: u16 = 0xaaaa;
 
 /// Declares a function whose loops the compiler vectorises once per instruction set; its first argument is the
-/// [`Simd`] to run with.
+/// [`Simd`] to run with. Arguments are names, not patterns.
 macro_rules! multiversion {
     ($(#[$meta:meta])* $vis:vis fn $name:ident $(<$($generic:ident: $bound:path),+>)? ($($arg:ident: $ty:ty),* $(,)?) $body:block) => {
         $(#[$meta])*
