@@ -1,6 +1,7 @@
 //! What all parts of a worker share.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tensorlink_node::budget::Budget;
 use tensorlink_node::price::Prices;
@@ -8,6 +9,9 @@ use tensorlink_node::{Ports, Roster};
 use tensorlink_program::engine::EngineError;
 
 use crate::stream_router::StreamRouter;
+
+/// Wait after the chain failed us.
+pub(crate) const BACK_OFF: Duration = Duration::from_secs(3);
 
 /// What a worker lets a job ask for.
 #[derive(Clone, Copy, Debug)]

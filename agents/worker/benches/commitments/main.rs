@@ -25,8 +25,8 @@ use tensorlink_proof::commit::{Boundary, Contracts};
 use tensorlink_tensor::{Device, TorchEngine};
 use tensorlink_training::Model;
 use tensorlink_types::Address;
-use tensorlink_worker::metrics::{Measured, observed};
-use tensorlink_worker::schedule;
+use tensorlink_worker::training::metrics::{Measured, observed};
+use tensorlink_worker::training::schedule;
 use tokio_util::sync::CancellationToken;
 
 use self::pipeline::{Links, Stage, Timed, example, pipeline};

@@ -13,8 +13,8 @@ use tensorlink_proof::commit::{Boundary, tensor_root};
 use tensorlink_training::calibrate::{calibrate, float_state, job_key};
 use tensorlink_training::{Margins, Model, StageInfo, Table, compile, init};
 use tensorlink_types::{JobId, JobKey, Lane};
-use tensorlink_worker::boundary::{Neighbour, Neighbours};
-use tensorlink_worker::link::{Link, LinkError};
+use tensorlink_worker::training::boundary::{Neighbour, Neighbours};
+use tensorlink_worker::training::link::{Link, LinkError};
 use tokio_util::sync::CancellationToken;
 
 use crate::Result;

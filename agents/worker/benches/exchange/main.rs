@@ -24,9 +24,9 @@ use tensorlink_training::data::text::Text;
 use tensorlink_training::model::language::Origin;
 use tensorlink_training::{CompiledStage, Dataset, LanguageModel, Training, init};
 use tensorlink_types::{Address, B256, TensorType};
-use tensorlink_worker::boundary::{Neighbour, Neighbours};
-use tensorlink_worker::link::Link;
-use tensorlink_worker::schedule;
+use tensorlink_worker::training::boundary::{Neighbour, Neighbours};
+use tensorlink_worker::training::link::Link;
+use tensorlink_worker::training::schedule;
 use tokio_util::sync::CancellationToken;
 
 use self::support::line::Line;

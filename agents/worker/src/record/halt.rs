@@ -1,9 +1,7 @@
 //! An interval that exceeds a bound of its job is the last one of its lane.
 
 use serde::{Deserialize, Serialize};
-use tensorlink_node::bounds::{Bounds, Excess, Readings};
-
-use super::LaneRecord;
+use tensorlink_node::bounds::{Excess, Readings};
 
 /// Where a lane goes no further, and why.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -14,13 +12,4 @@ pub struct Halt {
     pub excess: Excess,
     /// All that this interval told.
     pub readings: Readings,
-}
-
-impl Halt {
-    /// By what the interval before `record.next` told, if it exceeds a bound. The first loss is its own where there was
-    /// none before.
-    pub(crate) fn of(bounds: &Bounds, readings: Readings, record: &LaneRecord) -> Option<Self> {
-        let excess = bounds.exceeded(readings, record.first_loss.or(readings.loss))?;
-        Some(Self { intervals: record.next, excess, readings })
-    }
 }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cid::Cid;
 use serde::{Deserialize, Serialize};
+use tensorlink_node::bounds::{Bounds, Readings};
 use tensorlink_proof::commit::SenderSignatures;
 use tensorlink_types::abi::{BoundaryLogs, Claim, ClaimLink, Holder};
 use tensorlink_types::{Address, Lane, Lineage};
@@ -178,6 +179,18 @@ impl LaneRecord {
     /// Whether no claim is taken of `interval` any more.
     pub fn is_barred(&self, interval: u32) -> bool {
         self.barred_from.is_some_and(|from| interval >= from)
+    }
+
+    /// Where the interval before `next`, by what it told, exceeds a bound of the job. The first loss is its own where
+    /// there was none before.
+    pub(crate) fn halt(&self, bounds: &Bounds, readings: Readings) -> Option<Halt> {
+        let excess = bounds.exceeded(readings, self.first_loss.or(readings.loss))?;
+        Some(Halt { intervals: self.next, excess, readings })
+    }
+
+    /// Whether the lane goes no further than to the interval `next`.
+    pub(crate) fn halted_before(&self, next: u32) -> Option<Halt> {
+        self.halted.filter(|halt| halt.intervals == next)
     }
 
     /// CIDs of all files that the record names.

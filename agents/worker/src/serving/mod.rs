@@ -8,16 +8,19 @@
 //! | [`book`], [`voucher`] | receipts and vouchers on disk, epoch by epoch; what a voucher must be |
 //! | [`lane`] | answers to the user |
 //! | [`redeem`] | vouchers to the chain; the end of a job |
-//! | `role` | the worker's loop and its requests, where they are about serving |
+//! | `served` | the lanes that serve: their books, and what answers |
+//! | `role` | these lanes from their jobs' start to their settlement, and the requests about them |
 
 pub mod book;
 pub mod lane;
 pub mod redeem;
 mod role;
 pub mod runner;
+mod served;
 pub mod texts;
 pub mod thread;
 pub mod voucher;
 
 pub use book::{Book, Entry};
 pub use lane::ServingLane;
+pub(crate) use role::{Receipted, Serving};

@@ -10,8 +10,8 @@ use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
 use super::book::{Book, Progress, Signed};
-use crate::claims::close;
-use crate::role::BACK_OFF;
+use crate::context::BACK_OFF;
+use crate::keeping::close;
 
 /// Longest wait between two looks at the chain.
 const PERIOD: Duration = Duration::from_secs(10);

@@ -19,7 +19,7 @@ use tensorlink_tensor::{Device, TorchEngine};
 use tensorlink_training::calibrate::{calibrate, float_state};
 use tensorlink_training::{Margins, Model, StageInfo, Table, compile, init};
 use tensorlink_types::{Lineage, Program};
-use tensorlink_worker::metrics::observed;
+use tensorlink_worker::training::metrics::observed;
 
 use crate::support::KEY;
 

@@ -3,9 +3,9 @@
 use tensorlink_node::ports::chain::JobState;
 use tensorlink_types::B256;
 use tensorlink_types::abi::Claim;
-use tensorlink_worker::claimant::ClaimsError;
-use tensorlink_worker::claims;
 use tensorlink_worker::record::{self, LaneRecord};
+use tensorlink_worker::training::claimant::ClaimsError;
+use tensorlink_worker::training::claims;
 
 use crate::bench::{Bench, INTERVALS, claim};
 use crate::support::{self, CONTRACTS, WINDOW, lane, ports};

@@ -13,8 +13,8 @@ use tensorlink_store::{Content, Embedded};
 use tensorlink_types::Address;
 use tensorlink_types::abi::Claim;
 use tensorlink_worker::Context;
-use tensorlink_worker::lane::{LaneError, LaneTask};
 use tensorlink_worker::record::{LaneLog, LaneRecord};
+use tensorlink_worker::training::lane::{LaneError, LaneTask};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::fixtures::{config, open};

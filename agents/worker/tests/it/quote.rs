@@ -13,8 +13,8 @@ use tensorlink_node::{Journal, Roster};
 use tensorlink_program::Reference;
 use tensorlink_types::abi::{JobKind, Offer};
 use tensorlink_types::{Address, B256};
-use tensorlink_worker::promises::Promises;
-use tensorlink_worker::quote::{Declined, quote};
+use tensorlink_worker::hiring::promises::Promises;
+use tensorlink_worker::hiring::quote::{Declined, quote};
 use tensorlink_worker::{Context, Limits, WorkerConfig};
 
 use crate::fixtures::config;

@@ -4,10 +4,10 @@
 use tensorlink_node::ports::chain::{Event, JobState};
 use tensorlink_proof::commit::seal;
 use tensorlink_types::{B256, Lane};
-use tensorlink_worker::claimant::ClaimsError;
-use tensorlink_worker::claims;
 use tensorlink_worker::record::{Interval, LaneLog};
-use tensorlink_worker::sealing::{salt, told};
+use tensorlink_worker::training::claimant::ClaimsError;
+use tensorlink_worker::training::claims;
+use tensorlink_worker::training::sealing::{salt, told};
 
 use crate::bench::{Bench, INTERVALS, claim};
 use crate::support::{CONTRACTS, JOB, SEAL_WINDOW, WINDOW, identity, lane};

@@ -7,9 +7,9 @@ use tensorlink_node::Journal;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_types::B256;
 use tensorlink_types::abi::{BoundaryLogs, Claim, Holder};
-use tensorlink_worker::claimant::{Claimant, ClaimsError};
-use tensorlink_worker::claims;
 use tensorlink_worker::record::{Interval, LaneLog, LaneRecord};
+use tensorlink_worker::training::claimant::{Claimant, ClaimsError};
+use tensorlink_worker::training::claims;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{CONTRACTS, MemoryChain, USER, identity, job_view, lane};

@@ -5,8 +5,8 @@ use tensorlink_node::shard::Shard;
 use tensorlink_node::wire::frame::SignedLog;
 use tensorlink_proof::commit::logs::BoundaryLists;
 use tensorlink_types::abi::EdgeLog;
-use tensorlink_worker::boundary::{ExchangeError, Neighbour, Neighbours};
-use tensorlink_worker::link::{Link, LinkError};
+use tensorlink_worker::training::boundary::{ExchangeError, Neighbour, Neighbours};
+use tensorlink_worker::training::link::{Link, LinkError};
 use tokio_util::sync::CancellationToken;
 
 use crate::lanes::world::address;

@@ -10,9 +10,9 @@ use tensorlink_program::Reference;
 use tensorlink_types::Address;
 use tensorlink_types::abi::Claim;
 use tensorlink_worker::Context;
-use tensorlink_worker::lane::LaneTask;
 use tensorlink_worker::record::{LaneLog, LaneRecord};
 use tensorlink_worker::stream_router::StreamRouter;
+use tensorlink_worker::training::lane::LaneTask;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
