@@ -61,8 +61,8 @@ where
                 self.until_end(to.auditors.clone().check_answer(*claim, *auditor, answer.clone()));
             }
             Event::AuditorAccused { .. } => to.auditors.apply(&at),
-            Event::ClaimsFinalized { lane, to: end, .. } => {
-                for (auditor, claim) in to.auditors.take_accused(*lane, *end) {
+            Event::ClaimsFinalized { lane, to: final_to, .. } => {
+                for (auditor, claim) in to.auditors.take_accused(*lane, *final_to) {
                     self.until_end(to.auditors.clone().penalise(auditor, claim));
                 }
                 to.records.prune_all(lane.job).await?;

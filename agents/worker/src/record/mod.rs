@@ -1,6 +1,7 @@
 //! What a worker remembers of a lane, on disk, so that a kill at any moment loses nothing and repeats nothing.
 
 mod halt;
+mod interval;
 mod log;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,70 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use cid::Cid;
 use serde::{Deserialize, Serialize};
 use tensorlink_node::bounds::{Bounds, Readings};
-use tensorlink_proof::commit::SenderSignatures;
 use tensorlink_types::abi::{BoundaryLogs, Claim, ClaimLink, Holder};
 use tensorlink_types::{Address, Lane, Lineage};
 
 pub use halt::Halt;
+pub use interval::{Interval, Round};
 pub use log::{LaneLog, take_back};
-
-/// A finished interval.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Interval {
-    /// What we claim.
-    pub claim: Claim,
-    /// Preimage of the claim's io root.
-    pub logs: BoundaryLogs,
-    /// The neighbours' signatures of what was received in it.
-    #[serde(default)]
-    pub signatures: SenderSignatures,
-    /// CID of the state before the interval; of a receipt, which has none, no text.
-    pub state: String,
-    /// CID of the boundary tensors received in it.
-    pub inputs: String,
-    /// Timestamp of the block that took the claim, once it did.
-    pub committed_at: Option<u64>,
-    /// Whether that block is confirmed: a reorganisation cannot undo it any more.
-    #[serde(default)]
-    pub confirmed: bool,
-    /// Whether the chain has a seal of the claim; in jobs with one replica never.
-    #[serde(default)]
-    pub sealed: bool,
-    /// Who else keeps the state after the interval, by its attestation.
-    #[serde(default)]
-    pub holder: Option<Holder>,
-}
-
-impl Interval {
-    /// An interval just finished; state and inputs are the CIDs of its files.
-    pub fn new(claim: Claim, logs: BoundaryLogs, state: String, inputs: String) -> Self {
-        let signatures = SenderSignatures::default();
-        Self {
-            claim,
-            logs,
-            signatures,
-            state,
-            inputs,
-            committed_at: None,
-            confirmed: false,
-            sealed: false,
-            holder: None,
-        }
-    }
-}
-
-/// What confirmed events tell of the seals of all replicas for a stage and interval.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Round {
-    /// When the first was made, seconds.
-    pub sealed_at: u64,
-    /// Replicas that have sealed.
-    pub replicas: BTreeSet<u16>,
-    /// When the first claim was revealed, seconds.
-    pub revealed_at: Option<u64>,
-    /// Whether another was another.
-    pub differ: bool,
-}
 
 /// A lane on disk.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

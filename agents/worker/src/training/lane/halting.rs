@@ -12,8 +12,8 @@ use crate::training::link::LinkError;
 /// Time between two reports of it: whoever follows the job may have missed the first, or begin only later.
 const REPORT: Duration = Duration::from_secs(5);
 
-/// Stays with the neighbours, and tells the user, until a neighbour leaves: who crashed may need the others to repeat an
-/// interval. Why it left. A step has so many micro-batches.
+/// Stays with the neighbours, and tells the user, until a neighbour leaves: who crashed may need the others to repeat
+/// an interval. Why it left. A step has so many micro-batches.
 pub(super) async fn halt(
     halt: &Halt,
     (neighbours, micro_batches): (&mut Neighbours, u32),
