@@ -35,6 +35,7 @@ for crate in ("net", "store", "user", "worker", "validator", "folder"):
 ARROWS["native"] = of("node") - {"proof"}
 ARROWS["gateway"] = of("user") - {"proof"}
 ARROWS["economics"] = set()
+ARROWS["placement"] = set()
 ARROWS["bench"] = of("net", "store", "user", "worker", "native", "folder", "tensor")
 ARROWS["cli"] = of("chain", "validator", "gateway", "bench") - {"bindings"}
 
