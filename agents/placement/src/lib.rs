@@ -4,6 +4,15 @@
 //! |---|---|
 //! | [`node`], [`proximity`], [`fleet`] | what is known of workers and of the links between them |
 //! | [`model`] | what a model's layers ask of whoever computes them |
+//! | [`objective`], [`constraints`] | what is to be small, and what must hold |
+//! | [`plan`] | chains of stages, and what they cost: the definition that all else is judged by |
+//! | [`strategy`], [`mod@place`] | strategies by name; a request, and the plan that a strategy makes of it |
+//! | [`refusal`] | why no plan fits, and what would mend it |
+//! | `problem`, `columns`, `cuts` | a request made dense, and the exact cut for an order of nodes |
+//! | `beam`, `moves`, `best` | the joint search |
+//! | `oracle` | the best chain of up to eight nodes, exactly |
+//! | `rules` | what other systems do, one file each |
+//! | [`score`] | how a large fleet is thinned out before the search |
 //! | [`number`] | which numbers are refused |
 //! | [`generate`], [`draw`] | fleets and models for figures and tests, each a function of a seed |
 //!
@@ -11,10 +20,29 @@
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
 
+mod beam;
+mod best;
+mod columns;
+pub mod constraints;
+mod cuts;
 pub mod draw;
 pub mod fleet;
 pub mod generate;
 pub mod model;
+mod moves;
 pub mod node;
 pub mod number;
+pub mod objective;
+mod oracle;
+pub mod place;
+pub mod plan;
+mod problem;
 pub mod proximity;
+pub mod refusal;
+mod rules;
+pub mod score;
+pub mod strategy;
+
+pub use place::Request;
+pub use refusal::{Refusal, place};
+pub use strategy::Strategy;

@@ -1,0 +1,229 @@
+//! Local moves on an order of nodes, each judged by the exact cut: remove, replace, insert, swap, relocate, 2-opt.
+//!
+//! Every move puts some nodes in the place of a run of the order. Columns before and behind each position are kept, so
+//! that only the nodes put in are computed.
+
+use crate::columns::{extend, finish, meet, prepend, start};
+use crate::cuts::price;
+use crate::problem::{Goal, Problem};
+
+/// An order that is being improved.
+pub(crate) struct Moves<'a> {
+    problem: &'a Problem,
+    goal: Goal,
+    order: Vec<usize>,
+    /// Nodes of the order, and those that may not be used.
+    used: Vec<bool>,
+    before: Vec<Vec<f64>>,
+    behind: Vec<Vec<f64>>,
+    cost: f64,
+    price: f64,
+    /// Nodes that may still be tried.
+    budget: usize,
+    scratch: [Vec<f64>; 2],
+}
+
+/// How much better a move must be.
+const BETTER: f64 = 1.0 - 1e-9;
+
+/// Improves an order until no move does, or the budget of nodes tried is spent. Returns the order and its cost, which
+/// is infinite if it has no cut.
+///
+/// A goal with sums and bottlenecks is judged with its cap in the bottleneck's place.
+pub(crate) fn improve(
+    problem: &Problem,
+    goal: Goal,
+    order: &[usize],
+    taken: &[bool],
+    budget: usize,
+) -> (Vec<usize>, f64) {
+    if goal.adds() {
+        let mut moves = Moves::new::<true>(problem, goal, order, taken, budget);
+        moves.run::<true>();
+        (moves.order, moves.cost)
+    } else {
+        let mut moves = Moves::new::<false>(problem, goal, order, taken, budget);
+        moves.run::<false>();
+        (moves.order, moves.cost)
+    }
+}
+
+impl<'a> Moves<'a> {
+    fn new<const ADD: bool>(problem: &'a Problem, goal: Goal, order: &[usize], taken: &[bool], budget: usize) -> Self {
+        let mut used = taken.to_vec();
+        used.resize(problem.nodes(), false);
+        let scratch = [start(problem), start(problem)];
+        let mut moves = Self {
+            problem,
+            goal,
+            order: vec![],
+            used,
+            before: vec![],
+            behind: vec![],
+            cost: f64::INFINITY,
+            price: 0.0,
+            budget,
+            scratch,
+        };
+        moves.adopt::<ADD>(order.to_vec());
+        moves
+    }
+
+    /// Makes an order the present one, and computes its columns.
+    fn adopt<const ADD: bool>(&mut self, order: Vec<usize>) {
+        for node in &self.order {
+            self.used[*node] = false;
+        }
+        for node in &order {
+            self.used[*node] = true;
+        }
+        self.price = price(self.problem, &order);
+        self.order = order;
+        let length = self.order.len();
+        self.before = vec![start(self.problem); length + 1];
+        self.behind = vec![finish(self.problem); length + 1];
+        for at in 0..length {
+            let (done, rest) = self.before.split_at_mut(at + 1);
+            let previous = at.checked_sub(1).map(|at| self.order[at]);
+            let (from, node) = (&done[at], self.order[at]);
+            extend::<ADD>(self.problem, &self.goal, from, previous, node, f64::INFINITY, &mut rest[0]);
+        }
+        for at in (0..length).rev() {
+            let (rest, done) = self.behind.split_at_mut(at + 1);
+            let next = self.order.get(at + 1).copied();
+            prepend::<ADD>(self.problem, &self.goal, &done[0], next, self.order[at], &mut rest[at]);
+        }
+        self.cost = match (self.order.first(), self.order.last()) {
+            (Some(first), Some(last)) => {
+                self.whole::<ADD>(self.before[length][self.problem.layers], *first, *last, self.price)
+            }
+            _ => f64::INFINITY,
+        };
+    }
+
+    /// The cost of an order whose cut costs `cut`.
+    fn whole<const ADD: bool>(&self, cut: f64, first: usize, last: usize, price: f64) -> f64 {
+        let weight = self.goal.per_bottleneck(price);
+        match (ADD, self.goal.weights.latency > 0.0) {
+            (false, _) => weight * cut,
+            (true, true) => cut + self.goal.weights.latency * self.problem.back(last, first) + self.capped(weight),
+            (true, false) => cut + self.capped(weight),
+        }
+    }
+
+    fn capped(&self, weight: f64) -> f64 {
+        if weight > 0.0 { weight * self.goal.cap } else { 0.0 }
+    }
+
+    /// What a cut may cost at most for the order to be better than the present one.
+    fn bound<const ADD: bool>(&self, price: f64) -> f64 {
+        let weight = self.goal.per_bottleneck(price);
+        let aim = self.cost * BETTER;
+        if ADD { aim - self.capped(weight) } else { aim / weight }
+    }
+
+    /// The cost with the nodes from `start` to `end` replaced by others; infinite if it is not better.
+    fn splice<const ADD: bool>(&mut self, from: usize, to: usize, nodes: &[usize]) -> f64 {
+        self.budget = self.budget.saturating_sub(nodes.len().max(1));
+        let earlier = from.checked_sub(1).map(|at| self.order[at]);
+        let later = self.order.get(to).copied();
+        let first = if from > 0 { self.order.first() } else { nodes.first().or(self.order.get(to)) };
+        let last = if later.is_some() { self.order.last() } else { nodes.last().or(earlier.as_ref()) };
+        let (Some(first), Some(last)) = (first.copied(), last.copied()) else { return f64::INFINITY };
+        let price = self.price - price(self.problem, &self.order[from..to]) + price(self.problem, nodes);
+        let bound = self.bound::<ADD>(price);
+        let mut previous = earlier;
+        let [mut column, mut next] = std::mem::take(&mut self.scratch);
+        column.copy_from_slice(&self.before[from]);
+        for node in nodes {
+            extend::<ADD>(self.problem, &self.goal, &column, previous, *node, bound, &mut next);
+            std::mem::swap(&mut column, &mut next);
+            previous = Some(*node);
+        }
+        let cut = meet::<ADD>(self.problem, &self.goal, &column, previous, &self.behind[to], later);
+        self.scratch = [column, next];
+        self.whole::<ADD>(cut, first, last, price)
+    }
+
+    /// Adopts the order with the splice if that is better.
+    fn take<const ADD: bool>(&mut self, from: usize, to: usize, nodes: &[usize]) -> bool {
+        if self.splice::<ADD>(from, to, nodes) >= self.cost * BETTER {
+            return false;
+        }
+        let mut order = self.order.clone();
+        order.splice(from..to, nodes.iter().copied());
+        self.adopt::<ADD>(order);
+        true
+    }
+
+    fn run<const ADD: bool>(&mut self) {
+        let mut improved = true;
+        while improved && self.budget > 0 {
+            improved = self.exchange::<ADD>();
+            improved |= self.reorder::<ADD>();
+        }
+    }
+
+    /// Removes, replaces or inserts, at each position the best of these.
+    fn exchange<const ADD: bool>(&mut self) -> bool {
+        let mut improved = false;
+        let mut at = 0;
+        while at <= self.order.len() && self.budget > 0 {
+            let longest = self.order.len() >= self.problem.layers;
+            let mut best = (self.cost * BETTER, None);
+            let here = at < self.order.len();
+            let ends =
+                [here.then_some(at + 1), (!longest).then_some(at), (at + 1 < self.order.len()).then_some(at + 2)];
+            for end in ends.into_iter().flatten() {
+                if end > at {
+                    let cost = self.splice::<ADD>(at, end, &[]);
+                    if cost < best.0 {
+                        best = (cost, Some((end, None)));
+                    }
+                }
+                for node in 0..self.problem.nodes() {
+                    if self.used[node] {
+                        continue;
+                    }
+                    let cost = self.splice::<ADD>(at, end, &[node]);
+                    if cost < best.0 {
+                        best = (cost, Some((end, Some(node))));
+                    }
+                }
+            }
+            if let (_, Some((end, node))) = best {
+                let mut order = self.order.clone();
+                order.splice(at..end, node);
+                self.adopt::<ADD>(order);
+                improved = true;
+            }
+            at += 1;
+        }
+        improved
+    }
+
+    /// Swaps two nodes, moves one, or reverses a run.
+    fn reorder<const ADD: bool>(&mut self) -> bool {
+        let mut improved = false;
+        for from in 0..self.order.len() {
+            for to in from + 2..=self.order.len() {
+                if self.budget == 0 {
+                    return improved;
+                }
+                // An improvement keeps the length, since no move here adds or removes a node.
+                let run = self.order[from..to].to_vec();
+                let mut swapped = run.clone();
+                swapped.swap(0, to - from - 1);
+                let mut later = run.clone();
+                later.rotate_left(1);
+                let mut earlier = run.clone();
+                earlier.rotate_right(1);
+                let reversed: Vec<usize> = run.iter().rev().copied().collect();
+                for nodes in [swapped, later, earlier, reversed] {
+                    improved |= nodes != self.order[from..to] && self.take::<ADD>(from, to, &nodes);
+                }
+            }
+        }
+        improved
+    }
+}
