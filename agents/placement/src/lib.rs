@@ -13,6 +13,8 @@
 //! | `oracle` | the best chain of up to eight nodes, exactly |
 //! | `rules` | what other systems do, one file each |
 //! | [`score`] | how a large fleet is thinned out before the search |
+//! | [`measured`] | what to believe of a worker that says more than it does |
+//! | [`mod@explain`] | a plan as a picture in text, with the runner-up |
 //! | [`number`] | which numbers are refused |
 //! | [`generate`], [`draw`] | fleets and models for figures and tests, each a function of a seed |
 //!
@@ -26,8 +28,10 @@ mod columns;
 pub mod constraints;
 mod cuts;
 pub mod draw;
+pub mod explain;
 pub mod fleet;
 pub mod generate;
+pub mod measured;
 pub mod model;
 mod moves;
 pub mod node;
@@ -43,6 +47,7 @@ mod rules;
 pub mod score;
 pub mod strategy;
 
+pub use explain::explain;
 pub use place::Request;
 pub use refusal::{Refusal, place};
 pub use strategy::Strategy;

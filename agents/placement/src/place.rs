@@ -7,7 +7,7 @@ use crate::constraints::{Constraints, MAX_CHAINS, Replicas};
 use crate::cuts::cut;
 use crate::fleet::Fleet;
 use crate::model::{Kind, ModelProfile};
-use crate::number::Invalid;
+use crate::number::{Invalid, counted};
 use crate::objective::{Figures, Objective};
 use crate::oracle;
 use crate::plan::{Broken, Chain, Plan};
@@ -16,8 +16,10 @@ use crate::rules::{Assigned, layer_aware, parallax, petals, rmw};
 use crate::score::Score;
 use crate::strategy::Strategy;
 
-/// From so many nodes on, a search looks at those with the best scores only.
-const SEARCHED: usize = 256;
+/// A search looks at so many nodes unless told otherwise: of larger fleets, at those with the best scores.
+pub const SEARCHED: usize = 256;
+/// The most that it looks at: tables of links grow with the square.
+pub const MOST_SEARCHED: usize = 2_048;
 /// Rounds in which servers of a swarm move.
 const SETTLED: usize = 3;
 
@@ -36,12 +38,22 @@ pub struct Request<'a> {
     pub constraints: Constraints,
     /// How a large fleet is thinned out.
     pub score: Score,
+    /// To how many nodes.
+    pub searched: usize,
 }
 
 impl<'a> Request<'a> {
     /// One chain without further constraints.
     pub fn new(fleet: &'a Fleet, model: &'a ModelProfile, kind: Kind, objective: Objective) -> Self {
-        Self { fleet, model, kind, objective, constraints: Constraints::default(), score: Score::default() }
+        Self {
+            fleet,
+            model,
+            kind,
+            objective,
+            constraints: Constraints::default(),
+            score: Score::default(),
+            searched: SEARCHED,
+        }
     }
 
     /// # Errors
@@ -50,6 +62,8 @@ impl<'a> Request<'a> {
         self.fleet.check()?;
         self.model.check()?;
         self.objective.check()?;
+        self.score.check()?;
+        counted("nodes that a search looks at", self.searched, 1, MOST_SEARCHED)?;
         self.constraints.check()
     }
 
@@ -64,10 +78,10 @@ impl<'a> Request<'a> {
     /// The nodes that a search looks at.
     pub(crate) fn problem(&self) -> Problem {
         let nodes: Vec<usize> = match self.fleet.nodes.len() {
-            few if few <= SEARCHED => (0..few).collect(),
+            few if few <= self.searched => (0..few).collect(),
             _ => {
-                let Self { fleet, model, kind, objective, constraints, score } = self;
-                score.candidates(fleet, model, *kind, *objective, constraints, SEARCHED)
+                let Self { fleet, model, kind, objective, constraints, score, searched } = self;
+                score.candidates(fleet, model, *kind, *objective, constraints, *searched)
             }
         };
         Problem::new(self.fleet, self.model, self.kind, &self.constraints, nodes)
@@ -115,12 +129,12 @@ impl<'a> Request<'a> {
 
     /// Chains for the throughput of all together.
     fn packed(&self, replicas: Replicas) -> Option<Vec<Chain>> {
-        let Self { fleet, model, kind, constraints, score, .. } = self;
+        let Self { fleet, model, kind, constraints, score, searched, .. } = self;
         let most = if let Replicas::Exactly(count) = replicas { count } else { MAX_CHAINS };
         let groups = match replicas {
             Replicas::Exactly(_) => vec![self.problem()],
             Replicas::AsPays => score
-                .groups(fleet, model, *kind, constraints, SEARCHED)
+                .groups(fleet, model, *kind, constraints, *searched)
                 .into_iter()
                 .map(|nodes| Problem::new(fleet, model, *kind, constraints, nodes))
                 .collect(),

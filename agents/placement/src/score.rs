@@ -7,6 +7,7 @@
 use crate::constraints::Constraints;
 use crate::fleet::Fleet;
 use crate::model::{Kind, ModelProfile};
+use crate::number::{Invalid, at_least_zero};
 use crate::objective::Objective;
 use crate::proximity::Link;
 
@@ -35,6 +36,14 @@ const ANCHORS: usize = 6;
 const APART: f64 = 0.02;
 
 impl Score {
+    /// # Errors
+    /// For a weight that is negative or no number.
+    pub fn check(&self) -> Result<(), Invalid> {
+        [self.alpha, self.beta, self.gamma]
+            .into_iter()
+            .try_for_each(|weight| at_least_zero("weights of a score", weight))
+    }
+
     /// Of a link: less is nearer.
     pub fn of(&self, link: Link) -> f64 {
         self.alpha * link.seconds * 1e3 + self.beta * 1e9 / (8.0 * link.rate)

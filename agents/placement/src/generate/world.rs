@@ -129,7 +129,7 @@ impl World {
 pub fn faster(node: &Profile, factor: f64) -> Profile {
     let Rates { int4, int8, int16 } = node.rates;
     let rates = Rates { int4: int4 * factor, int8: int8 * factor, int16: int16 * factor };
-    Profile { rates, memory_rate: node.memory_rate * factor, ..*node }
+    Profile { rates, memory_rate: node.memory_rate * factor, teraflops: node.teraflops * factor, ..*node }
 }
 
 /// Bounds of each quantity for tiers A, B and C.

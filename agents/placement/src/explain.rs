@@ -1,0 +1,134 @@
+//! A plan as a picture in text: who, which layers, seconds a hop, what bounds it, and what else was near.
+
+use std::fmt::Write as _;
+
+use crate::best::{Effort, chains};
+use crate::model::ModelProfile;
+use crate::objective::Figures;
+use crate::place::Request;
+use crate::plan::{Broken, Chain, Plan, Stage, hop, seconds, way_back};
+use crate::problem::Goal;
+
+/// The widest bar.
+const BAR: f64 = 24.0;
+
+/// All chains of a plan, and for a single one the runner-up.
+///
+/// # Errors
+/// [`Broken`] for a plan that is none of the request's model and fleet.
+pub fn explain(request: &Request<'_>, plan: &Plan) -> Result<String, Broken> {
+    let mut text = String::new();
+    for (at, chain) in plan.chains.iter().enumerate() {
+        let figures = request.figures(chain)?;
+        let (replica, ring) = (at / plan.rings.max(1), at % plan.rings.max(1));
+        line(&mut text, format_args!("replica {replica}, ring {ring}: {}", summary(request, &figures)));
+        picture(&mut text, request, chain, &figures);
+    }
+    if let [chain] = plan.chains.as_slice() {
+        let cost = request.objective.cost(&request.figures(chain)?);
+        match runner_up(request, chain) {
+            Some((without, other, figures)) => {
+                let ratio = request.objective.cost(&figures) / cost;
+                line(&mut text, format_args!("runner-up, without node {without}: {ratio:.3} times the cost"));
+                line(&mut text, format_args!("  {}", list(&other)));
+            }
+            None => line(&mut text, format_args!("runner-up: none, every node is needed")),
+        }
+    }
+    Ok(text)
+}
+
+/// The best chain without one of a chain's nodes, the node, and what that chain costs.
+pub fn runner_up(request: &Request<'_>, chain: &Chain) -> Option<(usize, Chain, Figures)> {
+    let problem = request.problem();
+    let goal = Goal::new(request.objective);
+    let without = chain.0.iter().filter_map(|stage| {
+        let taken: Vec<bool> = problem.ids.iter().map(|id| *id == stage.node).collect();
+        let found = chains(&problem, &goal, &taken, &Effort::of(problem.nodes())).into_iter().next()?;
+        Some((stage.node, found))
+    });
+    let (node, found) = without.min_by(|a, b| a.1.cut.cost.total_cmp(&b.1.cut.cost))?;
+    let other = problem.chain(&found.order, &found.cut.ends);
+    let figures = request.figures(&other).ok()?;
+    Some((node, other, figures))
+}
+
+fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{what}");
+}
+
+fn summary(request: &Request<'_>, figures: &Figures) -> String {
+    format!(
+        "{} of {}: {:.4} s, {:.3} a second, price {:.3e}, {:.3} J",
+        format!("{:?}", request.kind).to_lowercase(),
+        request.model.name,
+        figures.latency,
+        figures.throughput(),
+        figures.price,
+        figures.energy
+    )
+}
+
+fn list(chain: &Chain) -> String {
+    let stages = chain.0.iter().map(|stage| format!("{} [{}..{})", stage.node, stage.first, stage.end));
+    stages.collect::<Vec<_>>().join(" → ")
+}
+
+fn picture(text: &mut String, request: &Request<'_>, chain: &Chain, figures: &Figures) {
+    let Request { fleet, model, kind, constraints, .. } = request;
+    for (at, stage) in chain.0.iter().enumerate() {
+        let time = seconds(fleet, model, *kind, constraints, *stage);
+        let bar = "█".repeat(((time / figures.bottleneck * BAR).round() as usize).clamp(1, BAR as usize));
+        line(
+            text,
+            format_args!(
+                "  ├ node {:<6} {:?}  layers {:>3}..{:<3} {time:>9.5} s  {:<24} {}{}",
+                stage.node,
+                fleet.nodes[stage.node].tier(),
+                stage.first,
+                stage.end,
+                bar,
+                bound(request, *stage),
+                slowest(time, figures)
+            ),
+        );
+        let Some(next) = chain.0.get(at + 1) else { continue };
+        if let Some(hop) = hop(fleet, *kind, constraints, stage.node, next.node) {
+            let bytes = model.layers[stage.end - 1].cost(*kind).activations;
+            let (wait, flow) = (hop.wait + bytes * hop.wait_per_byte, bytes * hop.flow_per_byte);
+            let why = if hop.wait > bytes * hop.wait_per_byte { "distance" } else { "bandwidth" };
+            line(text, format_args!("  │   hop {wait:>29.5} s  {why}{}", slowest(flow, figures)));
+        }
+    }
+    if let (Some(first), Some(last)) = (chain.0.first(), chain.0.last()) {
+        line(text, format_args!("  ╰ back {:>30.5} s", way_back(fleet, *kind, last.node, first.node)));
+    }
+}
+
+/// Marks what bounds the throughput.
+fn slowest(time: f64, figures: &Figures) -> &'static str {
+    if time >= figures.bottleneck * (1.0 - 1e-9) { ", the bottleneck" } else { "" }
+}
+
+/// What a stage waits for: its multiply-adds or its memory; and whether it could hold more.
+fn bound(request: &Request<'_>, stage: Stage) -> &'static str {
+    let Request { fleet, model, kind, constraints, .. } = request;
+    let node = &fleet.nodes[stage.node];
+    let layers = &model.layers[stage.first..stage.end];
+    let compute: f64 = layers.iter().map(|layer| layer.cost(*kind).macs).sum::<f64>() / node.rate(model.precision);
+    let read: f64 = layers.iter().map(|layer| layer.cost(*kind).reads).sum::<f64>() / node.memory_rate;
+    let held: f64 = layers.iter().map(|layer| layer.weights + layer.cost(*kind).state).sum();
+    let full = held + smallest(model, request) > node.free_bytes - constraints.load(stage.node).bytes;
+    match (compute > read, full) {
+        (true, true) => "computes, memory full",
+        (true, false) => "computes",
+        (false, true) => "reads weights, memory full",
+        (false, false) => "reads weights",
+    }
+}
+
+fn smallest(model: &ModelProfile, request: &Request<'_>) -> f64 {
+    let bytes = model.layers.iter().map(|layer| layer.weights + layer.cost(request.kind).state);
+    bytes.fold(f64::INFINITY, f64::min)
+}
