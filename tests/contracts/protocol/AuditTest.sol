@@ -144,8 +144,8 @@ abstract contract AuditTest is BeaconTest {
         return _sign(workers[audited.claim.stage].key, _statementDigest(statement));
     }
 
-    /// @dev What does not prove the statement: one of another claim, to another auditor or of other contents, or one that
-    /// another key has signed, or for another chain or contract.
+    /// @dev What does not prove the statement: one of another claim, to another auditor or of other contents, or one
+    /// that another key has signed, or for another chain or contract.
     function _notTheWorkersWord(StepStatement memory statement, uint8 flaw, bytes32 noise)
         internal
         view
