@@ -58,45 +58,56 @@ where
     /// Of a worker that `end` stops.
     pub(crate) fn new(context: Arc<Context<E>>, read: Read, end: CancellationToken) -> Self {
         let Read { keeper, promises, past, parameters } = read;
-        let ports = || context.ports.clone();
         let (keeper, promises) = (Arc::new(keeper), Arc::new(promises));
         let (lanes, jobs) = (Arc::new(Lanes::new(end)), Arc::new(Jobs::default()));
-        let both = || (lanes.clone(), jobs.clone());
+        let ports = context.ports.clone();
 
-        let hiring = Arc::new(Hiring::new(context.clone(), both(), promises.clone()));
-        let files = Arc::new(Files::new(ports(), lanes.clone()));
-        let shards = Shards::new(context.clone(), lanes.clone(), (promises.clone(), files.clone()));
-        let shards = Arc::new(shards);
-        let records = Records::new(ports(), (lanes.clone(), past), keeper.clone());
-        let payout = Arc::new(Payout::new(ports(), lanes.clone()));
-        let wards = Arc::new(Wards::new(ports(), both(), (files.clone(), keeper.clone())));
-        let serving = Serving::new(context.clone(), both(), (promises, files.clone(), payout.clone()));
+        let hiring = Arc::new(Hiring::new(context.clone(), lanes.clone(), jobs.clone(), promises.clone()));
+        let files = Arc::new(Files::new(ports.clone(), lanes.clone()));
+        let shards = Arc::new(Shards::new(context.clone(), lanes.clone(), promises.clone(), files.clone()));
+        let records = Records::new(ports.clone(), lanes.clone(), past, keeper.clone());
+        let payout = Arc::new(Payout::new(ports.clone(), lanes.clone()));
+        let wards = Arc::new(Wards::new(ports.clone(), lanes.clone(), jobs.clone(), files.clone(), keeper.clone()));
+        let serving =
+            Serving::new(context.clone(), lanes.clone(), jobs.clone(), promises, files.clone(), payout.clone());
         let serving = Arc::new(serving);
 
-        let claims = OwnClaims::new(context.clone(), lanes.clone(), (shards.clone(), serving.clone()));
-        let (claims, replays) = (Arc::new(claims), Arc::new(Replays::new(context.clone())));
-        let evidence = || (claims.clone(), replays.clone());
-        let challenges = Arc::new(Challenges::new(context.clone(), evidence()));
-        let known = (lanes.clone(), jobs.clone(), serving.clone());
-        let auditors = Arc::new(Auditors::new((context.clone(), parameters), known, evidence()));
-        let withheld = Arc::new(Withheld::new(ports(), lanes.clone()));
-        let kept = (lanes.clone(), keeper.clone(), shards.clone());
-        let shown = (claims.clone(), replays.clone(), withheld.clone());
-        let demands = Arc::new(Demands::new(context.clone(), kept, shown));
-
-        let training = Training::new(
+        let claims = Arc::new(OwnClaims::new(context.clone(), lanes.clone(), shards.clone(), serving.clone()));
+        let replays = Arc::new(Replays::new(context.clone()));
+        let challenges = Arc::new(Challenges::new(context.clone(), claims.clone(), replays.clone()));
+        let auditors = Arc::new(Auditors::new(
             context.clone(),
-            (lanes.clone(), shards.clone()),
-            (files.clone(), payout.clone()),
-            (keeper.clone(), withheld.clone()),
-        );
-        let audits = AuditAnswers::new(context.clone(), evidence(), auditors.clone());
-        let (of_users, of_workers) = ((hiring.clone(), serving.clone()), wards.clone());
-        let requests = Requests::new(of_users, of_workers, (claims, audits));
+            parameters,
+            lanes.clone(),
+            jobs.clone(),
+            serving.clone(),
+            claims.clone(),
+            replays.clone(),
+        ));
+        let withheld = Arc::new(Withheld::new(ports.clone(), lanes.clone()));
+        let demands = Arc::new(Demands::new(
+            context.clone(),
+            lanes.clone(),
+            keeper.clone(),
+            shards.clone(),
+            claims.clone(),
+            replays.clone(),
+            withheld.clone(),
+        ));
+        let audits = AuditAnswers::new(context.clone(), claims.clone(), replays, auditors.clone());
+
+        let training = Arc::new(Training::new(
+            context.clone(),
+            lanes.clone(),
+            shards.clone(),
+            files.clone(),
+            payout.clone(),
+            keeper.clone(),
+            withheld.clone(),
+        ));
+        let requests = Arc::new(Requests::new(hiring.clone(), serving.clone(), wards.clone(), claims, audits));
         Self {
-            lost: Lost::new(ports()),
-            training: Arc::new(training),
-            requests: Arc::new(requests),
+            lost: Lost::new(ports),
             context,
             lanes,
             jobs,
@@ -112,6 +123,8 @@ where
             auditors,
             withheld,
             demands,
+            training,
+            requests,
         }
     }
 }

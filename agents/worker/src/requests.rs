@@ -34,9 +34,11 @@ where
     E::Tensor: Send + 'static,
 {
     pub(crate) fn new(
-        (hiring, serving): (Arc<Hiring<E>>, Arc<Serving<E>>),
+        hiring: Arc<Hiring<E>>,
+        serving: Arc<Serving<E>>,
         wards: Arc<Wards>,
-        (claims, audits): (Arc<OwnClaims<E>>, AuditAnswers<E>),
+        claims: Arc<OwnClaims<E>>,
+        audits: AuditAnswers<E>,
     ) -> Self {
         Self { hiring, serving, wards, claims, audits }
     }

@@ -34,8 +34,10 @@ pub(crate) struct Wards {
 impl Wards {
     pub(crate) fn new(
         ports: Ports,
-        (lanes, jobs): (Arc<Lanes>, Arc<Jobs>),
-        (files, keeper): (Arc<Files>, Arc<Keeper>),
+        lanes: Arc<Lanes>,
+        jobs: Arc<Jobs>,
+        files: Arc<Files>,
+        keeper: Arc<Keeper>,
     ) -> Self {
         Self { ports, lanes, jobs, files, keeper, ready: Mutex::default() }
     }

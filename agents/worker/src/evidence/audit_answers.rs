@@ -31,7 +31,8 @@ where
 {
     pub(crate) fn new(
         context: Arc<Context<E>>,
-        (claims, replays): (Arc<OwnClaims<E>>, Arc<Replays<E>>),
+        claims: Arc<OwnClaims<E>>,
+        replays: Arc<Replays<E>>,
         auditors: Arc<Auditors<E>>,
     ) -> Self {
         Self { context, claims, replays, auditors }

@@ -59,9 +59,13 @@ where
     E::Tensor: Send + 'static,
 {
     pub(crate) fn new(
-        (context, parameters): (Arc<Context<E>>, Parameters),
-        (lanes, jobs, serving): (Arc<Lanes>, Arc<Jobs>, Arc<Serving<E>>),
-        (claims, replays): (Arc<OwnClaims<E>>, Arc<Replays<E>>),
+        context: Arc<Context<E>>,
+        parameters: Parameters,
+        lanes: Arc<Lanes>,
+        jobs: Arc<Jobs>,
+        serving: Arc<Serving<E>>,
+        claims: Arc<OwnClaims<E>>,
+        replays: Arc<Replays<E>>,
     ) -> Self {
         let (accused, redeemed) = (Mutex::default(), Mutex::default());
         Self { context, lanes, jobs, serving, claims, replays, parameters, accused, redeemed }

@@ -55,7 +55,7 @@ where
     E: CacheEngine + Send + 'static,
     E::Tensor: Send + 'static,
 {
-    pub(crate) fn new(context: Arc<Context<E>>, (claims, replays): (Arc<OwnClaims<E>>, Arc<Replays<E>>)) -> Self {
+    pub(crate) fn new(context: Arc<Context<E>>, claims: Arc<OwnClaims<E>>, replays: Arc<Replays<E>>) -> Self {
         let games = Games::new(context.ports.identity.address());
         Self { context, games, claims, replays }
     }

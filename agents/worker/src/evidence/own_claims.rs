@@ -32,7 +32,8 @@ where
     pub(crate) fn new(
         context: Arc<Context<E>>,
         lanes: Arc<Lanes>,
-        (shards, serving): (Arc<Shards<E>>, Arc<Serving<E>>),
+        shards: Arc<Shards<E>>,
+        serving: Arc<Serving<E>>,
     ) -> Self {
         Self { context, lanes, shards, serving }
     }

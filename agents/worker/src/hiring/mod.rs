@@ -48,11 +48,7 @@ pub(crate) struct Hiring<E> {
 }
 
 impl<E: Engine> Hiring<E> {
-    pub(crate) fn new(
-        context: Arc<Context<E>>,
-        (lanes, jobs): (Arc<Lanes>, Arc<Jobs>),
-        promises: Arc<Promises>,
-    ) -> Self {
+    pub(crate) fn new(context: Arc<Context<E>>, lanes: Arc<Lanes>, jobs: Arc<Jobs>, promises: Arc<Promises>) -> Self {
         Self { context, lanes, jobs, promises, quotes: Places::new(QUOTES, QUOTES_EACH) }
     }
 

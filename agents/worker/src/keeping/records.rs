@@ -24,7 +24,7 @@ pub(crate) struct Records {
 }
 
 impl Records {
-    pub(crate) fn new(ports: Ports, (lanes, past): (Arc<Lanes>, Past), keeper: Arc<Keeper>) -> Self {
+    pub(crate) fn new(ports: Ports, lanes: Arc<Lanes>, past: Past, keeper: Arc<Keeper>) -> Self {
         Self { ports, lanes, keeper, past }
     }
 

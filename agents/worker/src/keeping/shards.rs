@@ -25,11 +25,7 @@ pub(crate) struct Shards<E> {
 }
 
 impl<E: Engine> Shards<E> {
-    pub(crate) fn new(
-        context: Arc<Context<E>>,
-        lanes: Arc<Lanes>,
-        (promises, files): (Arc<Promises>, Arc<Files>),
-    ) -> Self {
+    pub(crate) fn new(context: Arc<Context<E>>, lanes: Arc<Lanes>, promises: Arc<Promises>, files: Arc<Files>) -> Self {
         Self { context, lanes, promises, files, here: Mutex::default() }
     }
 

@@ -91,8 +91,11 @@ where
 {
     pub(crate) fn new(
         context: Arc<Context<E>>,
-        (lanes, jobs): (Arc<Lanes>, Arc<Jobs>),
-        (promises, files, payout): (Arc<Promises>, Arc<Files>, Arc<Payout>),
+        lanes: Arc<Lanes>,
+        jobs: Arc<Jobs>,
+        promises: Arc<Promises>,
+        files: Arc<Files>,
+        payout: Arc<Payout>,
     ) -> Self {
         Self { context, lanes, jobs, promises, files, payout, served: Served::default() }
     }

@@ -67,3 +67,28 @@ pub(crate) async fn unsettled_job(chain: &dyn Chain, lane: Lane) -> Result<Optio
     let job = job.ok_or_else(|| "the endpoint does not know the job".to_owned())?;
     Ok(Some(job).filter(|job| job.state != JobState::Settled))
 }
+
+#[cfg(test)]
+mod tests {
+    use tensorlink_types::Address;
+    use tensorlink_types::abi::JobTerms;
+
+    use super::*;
+
+    #[test]
+    fn only_jobs_that_can_be_understood_are_known() {
+        let jobs = Jobs::default();
+        let cid: Cid = "bafkreifzjut3te7nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e".parse().unwrap();
+        let post = |job: u64, manifest: Vec<u8>, kind: u8| {
+            let terms = JobTerms { manifest: manifest.into(), kind, intervals: 7, ..JobTerms::default() };
+            jobs.apply(&Event::JobPosted { job: JobId(job), user: Address::ZERO, deposit: Default::default(), terms });
+        };
+        post(1, cid.to_bytes(), JobKind::Training as u8);
+        post(2, vec![1, 2], JobKind::Training as u8);
+        post(3, cid.to_bytes(), 99);
+        let posted = jobs.get(JobId(1)).unwrap();
+        assert_eq!((posted.manifest, posted.kind, posted.intervals), (cid, JobKind::Training, 7));
+        assert_eq!(jobs.manifest(JobId(1)), Some(cid));
+        assert!(jobs.get(JobId(2)).is_none() && jobs.get(JobId(3)).is_none());
+    }
+}

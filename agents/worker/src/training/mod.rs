@@ -53,9 +53,12 @@ where
 {
     pub(crate) fn new(
         context: Arc<Context<E>>,
-        (lanes, shards): (Arc<Lanes>, Arc<Shards<E>>),
-        (files, payout): (Arc<Files>, Arc<Payout>),
-        (keeper, withheld): (Arc<Keeper>, Arc<Withheld>),
+        lanes: Arc<Lanes>,
+        shards: Arc<Shards<E>>,
+        files: Arc<Files>,
+        payout: Arc<Payout>,
+        keeper: Arc<Keeper>,
+        withheld: Arc<Withheld>,
     ) -> Self {
         let holders = Holders::new(context.ports.clone());
         Self { context, lanes, shards, files, payout, keeper, withheld, holders }

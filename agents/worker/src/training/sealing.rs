@@ -19,13 +19,13 @@ use crate::record::{LaneLog, LaneRecord, Round};
 
 /// What the contracts say about when to seal and reveal.
 #[derive(Clone, Copy, Debug)]
-pub struct Terms {
+struct Terms {
     /// Replicas of the job.
-    pub replicas: u16,
+    replicas: u16,
     /// Until when the job takes seals, seconds.
-    pub deadline: u64,
+    deadline: u64,
     /// Seconds that replicas wait for each other.
-    pub window: u64,
+    window: u64,
 }
 
 /// A lane and who makes its claims.
@@ -42,30 +42,28 @@ pub fn salt(identity: &Identity, claim: ClaimId) -> Result<B256, SignatureError>
     identity.salt("tensorlink seal", claim)
 }
 
-impl LaneRecord {
-    /// Whether nobody can seal `interval` any more at time `now`, by confirmed events alone: a reorganisation that
-    /// undid another's seal would let it copy what we show.
-    pub fn may_reveal(&self, interval: u32, terms: Terms, now: u64) -> bool {
-        if self.closing || now > terms.deadline {
-            return true;
-        }
-        let Some(round) = self.rounds.get(&interval) else { return false };
-        if round.replicas.len() >= usize::from(terms.replicas) {
-            return true;
-        }
-        let (all_have, since) = match interval.checked_sub(1) {
-            None => (false, round.sealed_at),
-            // Who did not seal the interval before cannot seal this one. Who did is known once one of them has
-            // revealed it.
-            Some(before) => match self.rounds.get(&before) {
-                Some(Round { replicas, revealed_at: Some(at), .. }) => {
-                    (replicas.len() <= round.replicas.len(), round.sealed_at.max(*at))
-                }
-                _ => return false,
-            },
-        };
-        all_have || since.saturating_add(terms.window) <= now
+/// Whether nobody can seal `interval` any more at time `now`, by confirmed events alone: a reorganisation that
+/// undid another's seal would let it copy what we show.
+fn may_reveal(record: &LaneRecord, interval: u32, terms: Terms, now: u64) -> bool {
+    if record.closing || now > terms.deadline {
+        return true;
     }
+    let Some(round) = record.rounds.get(&interval) else { return false };
+    if round.replicas.len() >= usize::from(terms.replicas) {
+        return true;
+    }
+    let (all_have, since) = match interval.checked_sub(1) {
+        None => (false, round.sealed_at),
+        // Who did not seal the interval before cannot seal this one. Who did is known once one of them has
+        // revealed it.
+        Some(before) => match record.rounds.get(&before) {
+            Some(Round { replicas, revealed_at: Some(at), .. }) => {
+                (replicas.len() <= round.replicas.len(), round.sealed_at.max(*at))
+            }
+            _ => return false,
+        },
+    };
+    all_have || since.saturating_add(terms.window) <= now
 }
 
 /// Takes in a confirmed event of the lane's job: what its replicas seal and reveal, and that the job is closing.
@@ -185,7 +183,7 @@ impl Sealer<'_> {
         let is_sealed = record.intervals.get(&interval).is_some_and(|entry| entry.sealed);
         if !is_sealed
             || record.is_barred(interval)
-            || !record.may_reveal(interval, terms, self.by.chain.head().await?.timestamp)
+            || !may_reveal(&record, interval, terms, self.by.chain.head().await?.timestamp)
         {
             return Ok(false);
         }

@@ -72,8 +72,12 @@ where
 {
     pub(crate) fn new(
         context: Arc<Context<E>>,
-        (lanes, keeper, shards): (Arc<Lanes>, Arc<Keeper>, Arc<Shards<E>>),
-        (claims, replays, withheld): (Arc<OwnClaims<E>>, Arc<Replays<E>>, Arc<Withheld>),
+        lanes: Arc<Lanes>,
+        keeper: Arc<Keeper>,
+        shards: Arc<Shards<E>>,
+        claims: Arc<OwnClaims<E>>,
+        replays: Arc<Replays<E>>,
+        withheld: Arc<Withheld>,
     ) -> Self {
         Self { context, lanes, keeper, shards, claims, replays, withheld, open: OpenDemands::default() }
     }
