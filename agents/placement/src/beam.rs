@@ -79,8 +79,8 @@ impl Beam<'_> {
         let nodes = problem.nodes();
         let mut slots = vec![FREE; (problem.layers + 1) * nodes * self.sets];
         let mut kept = Kept { labels: vec![], visited: vec![], words: nodes.div_ceil(64) };
-        let furthest = self.furthest(problem);
         let open: Vec<usize> = (0..nodes).filter(|node| !taken.get(*node).copied().unwrap_or(false)).collect();
+        let furthest = self.furthest(problem, &open);
         for node in &open {
             self.advance(problem, &furthest, &mut slots, None, 0, *node);
         }
@@ -103,15 +103,19 @@ impl Beam<'_> {
         done.into_iter().take(answers).map(|(label, last)| kept.order(label, last)).collect()
     }
 
-    /// By boundary and node: the furthest end of a stage that memory and the cap allow.
-    fn furthest(&self, problem: &Problem) -> Vec<usize> {
+    /// By boundary and node: the furthest end of a stage that memory and the cap allow; 0 for nodes that are not open.
+    fn furthest(&self, problem: &Problem, open: &[usize]) -> Vec<usize> {
         let capped = self.goal.cap < f64::MAX;
-        let pairs = (0..problem.layers).flat_map(|first| (0..problem.nodes()).map(move |node| (first, node)));
-        let ends = pairs.map(|(first, node)| match capped {
-            true => problem.furthest_within(node, first, self.goal.cap),
-            false => problem.furthest(node, first),
-        });
-        ends.collect()
+        let mut ends = vec![0; problem.layers * problem.nodes()];
+        for first in 0..problem.layers {
+            for node in open {
+                ends[first * problem.nodes() + node] = match capped {
+                    true => problem.furthest_within(*node, first, self.goal.cap),
+                    false => problem.furthest(*node, first),
+                };
+            }
+        }
+        ends
     }
 
     /// The labels of a boundary that go on.

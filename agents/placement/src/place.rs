@@ -18,6 +18,8 @@ use crate::strategy::Strategy;
 
 /// A search looks at so many nodes unless told otherwise: of larger fleets, at those with the best scores.
 pub const SEARCHED: usize = 256;
+/// Larger fleets are packed in groups of at most so many neighbours.
+const PACKED: usize = 128;
 /// The most that it looks at: tables of links grow with the square.
 pub const MOST_SEARCHED: usize = 2_048;
 /// Rounds in which servers of a swarm move.
@@ -134,7 +136,7 @@ impl<'a> Request<'a> {
         let groups = match replicas {
             Replicas::Exactly(_) => vec![self.problem()],
             Replicas::AsPays => score
-                .groups(fleet, model, *kind, constraints, *searched)
+                .groups(fleet, model, *kind, constraints, PACKED.min(*searched))
                 .into_iter()
                 .map(|nodes| Problem::new(fleet, model, *kind, constraints, nodes))
                 .collect(),

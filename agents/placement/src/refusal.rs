@@ -123,8 +123,9 @@ pub fn place(strategy: Strategy, request: &Request<'_>) -> Result<Plan, Refusal>
     Err(tightest(request))
 }
 
-/// Steps of a bisection for a threshold that would do.
-const STEPS: usize = 12;
+/// How often a threshold is halved, and steps of the bisection after that.
+const HALVES: i32 = 40;
+const STEPS: usize = 5;
 
 /// The constraint that has to give least, each tried alone.
 fn tightest(request: &Request<'_>) -> Refusal {
@@ -133,11 +134,11 @@ fn tightest(request: &Request<'_>) -> Refusal {
     let mut mends: Vec<(f64, Refusal)> = Vec::new();
     if let Replicas::Exactly(count) = asked.replicas
         && let Some(would) =
-            (1..count).rev().find(|fewer| with(Constraints { replicas: Replicas::Exactly(*fewer), ..asked.clone() }))
+            fewer(count, |fewer| with(Constraints { replicas: Replicas::Exactly(fewer), ..asked.clone() }))
     {
         mends.push((1.0 - would as f64 / count as f64, Refusal::Replicas { asked: count, would }));
     }
-    if let Some(would) = (1..asked.rings).rev().find(|fewer| with(Constraints { rings: *fewer, ..asked.clone() })) {
+    if let Some(would) = fewer(asked.rings, |rings| with(Constraints { rings, ..asked.clone() })) {
         mends.push((1.0 - would as f64 / asked.rings as f64, Refusal::Rings { asked: asked.rings, would }));
     }
     if let Some(would) = most(asked.stake, |stake| with(Constraints { stake, ..asked.clone() })) {
@@ -158,14 +159,30 @@ fn tightest(request: &Request<'_>) -> Refusal {
     least.map_or_else(|| memory(request, with), |(_, refusal)| refusal)
 }
 
+/// The most below a number with which there is a plan.
+fn fewer(asked: usize, with: impl Fn(usize) -> bool) -> Option<usize> {
+    if asked <= 1 || !with(1) {
+        return None;
+    }
+    let (mut low, mut high) = (1, asked);
+    while high - low > 1 {
+        let middle = low.midpoint(high);
+        if with(middle) { low = middle } else { high = middle }
+    }
+    Some(low)
+}
+
 /// About the most below what is asked for with which there is a plan.
 fn most(asked: f64, with: impl Fn(f64) -> bool) -> Option<f64> {
     if asked <= 0.0 || !with(0.0) {
         return None;
     }
-    let (mut low, mut high) = (0.0, asked);
+    // By halves, since thresholds may be wrong by orders of magnitude; then between the last two.
+    let below = (1..=HALVES).map(|halved| asked * 0.5_f64.powi(halved)).find(|threshold| with(*threshold));
+    let Some(mut low) = below else { return Some(0.0) };
+    let mut high = 2.0 * low;
     for _ in 0..STEPS {
-        let middle = (low + high) / 2.0;
+        let middle = low.midpoint(high);
         if with(middle) { low = middle } else { high = middle }
     }
     Some(low)

@@ -39,7 +39,8 @@ impl Effort {
         match nodes {
             0..=12 => Self { width: 64, sets: 6, shorter: 11, caps: 28, improved: 6, tried: 3_000 },
             13..=40 => Self { width: 64, sets: 3, shorter: 5, caps: 28, improved: 3, tried: 3_000 },
-            _ => Self { width: 64, sets: 1, shorter: 2, caps: 28, improved: 2, tried: 3_000 },
+            41..=128 => Self { width: 96, sets: 2, shorter: 3, caps: 28, improved: 3, tried: 4_000 },
+            _ => Self { width: 64, sets: 1, shorter: 2, caps: 28, improved: 3, tried: 6_000 },
         }
     }
 }

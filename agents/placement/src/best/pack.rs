@@ -1,32 +1,53 @@
 //! Several chains of one fleet, so that the throughput of all together is large.
+//!
+//! Chains below a cap are taken one after another; the best cap is found by a sweep. Then two or three chains at a time
+//! are taken apart, and their nodes and those that are left are packed anew.
 
 use crate::best::sweep::{scarce, under};
 use crate::best::{Effort, Found, chains};
 use crate::cuts::cut;
+use crate::draw::Draws;
 use crate::moves::improve;
 use crate::objective::Weights;
 use crate::problem::{Goal, Problem};
 
 /// Caps tried, from that of the fastest chain to so many times it.
-const CAPS: usize = 16;
+const CAPS: usize = 14;
 const SLOWEST: f64 = 60.0;
+/// The sweep ends when so many caps in a row were no better.
+const WORSE: usize = 4;
+/// What is left below a cap is packed below this many times it, and so on.
+const LOOSER: f64 = 1.6;
+/// Times that chains are taken apart, for each node.
+const REPACKED: usize = 4;
+/// Nodes that moves try for each chain in the end.
+const TRIED: usize = 1_000;
+
+const EFFORT: Effort = Effort { width: 32, sets: 1, shorter: 0, caps: 28, improved: 1, tried: 500 };
 
 /// Up to `most` chains without a node in common.
 pub(crate) fn pack(problem: &Problem, most: usize) -> Vec<Found> {
     let goal = Goal { cap: f64::MAX, weights: Weights { bottleneck: 1.0, ..Weights::NONE } };
-    let effort = Effort { width: 32, sets: 1, shorter: 0, caps: 28, improved: 1, tried: 500 };
-    let Some(single) = chains(problem, &goal, &[], &effort).into_iter().next() else { return vec![] };
-    let mut best = vec![single.clone()];
+    let Some(single) = chains(problem, &goal, &[], &EFFORT).into_iter().next() else { return vec![] };
+    let fastest = single.cut.cost;
+    let packing = Packing { problem, goal, most, slowest: fastest * SLOWEST };
+    let mut best = vec![single];
+    let mut worse = 0;
     for step in 0..CAPS {
-        let cap = single.cut.cost * SLOWEST.powf(step as f64 / (CAPS - 1) as f64);
-        for enter in weights(problem, cap) {
-            let found = below(problem, &goal, cap, &enter, most, &effort);
+        let cap = fastest * SLOWEST.powf(step as f64 / CAPS as f64);
+        worse += 1;
+        for which in [0, 1] {
+            let found = packing.below(cap, which, vec![false; problem.nodes()], most);
             if throughput(&found) > throughput(&best) {
-                best = found;
+                (best, worse) = (found, 0);
             }
         }
+        if worse == WORSE {
+            break;
+        }
     }
-    polish(problem, &goal, &mut best);
+    packing.repack(&mut best);
+    packing.polish(&mut best);
     best
 }
 
@@ -35,52 +56,90 @@ pub(crate) fn throughput(chains: &[Found]) -> f64 {
     chains.iter().map(|found| 1.0 / found.cut.cost).sum()
 }
 
-/// What it costs that a node is in a chain: the speed and the memory that others then lack; and that with its number.
-fn weights(problem: &Problem, cap: f64) -> [Vec<f64>; 2] {
-    let nodes = problem.nodes();
-    let speeds: f64 = (0..nodes).map(|node| 1.0 / problem.alone(node)).sum();
-    let memory: f64 = problem.memory.iter().map(|bytes| bytes.max(0.0)).sum();
-    let share = |node: usize| 1.0 / problem.alone(node) / speeds + 0.5 * problem.memory[node].max(0.0) / memory;
-    let scarce = scarce(problem, cap);
-    let both = |node: usize| 0.5 * share(node) + 0.5 * scarce[node] / nodes as f64;
-    [(0..nodes).map(share).collect(), (0..nodes).map(both).collect()]
+struct Packing<'a> {
+    problem: &'a Problem,
+    goal: Goal,
+    most: usize,
+    slowest: f64,
 }
 
-/// Chains below a cap, one after another, until none is left.
-fn below(problem: &Problem, goal: &Goal, cap: f64, enter: &[f64], most: usize, effort: &Effort) -> Vec<Found> {
-    let mut taken = vec![false; problem.nodes()];
-    let mut found = Vec::new();
-    while found.len() < most {
-        let order = under(problem, cap, enter, &taken, effort, 1).into_iter().next();
-        let Some((order, cut)) = order.and_then(|order| cut(problem, goal, &order).map(|cut| (order, cut))) else {
-            break;
-        };
-        for node in &order {
-            taken[*node] = true;
+impl Packing<'_> {
+    /// What it costs that a node is in a chain: the speed and memory that others then lack, or that with its number.
+    fn weights(&self, cap: f64, which: usize) -> Vec<f64> {
+        let problem = self.problem;
+        let nodes = problem.nodes();
+        let speeds: f64 = (0..nodes).map(|node| 1.0 / problem.alone(node)).sum();
+        let memory: f64 = problem.memory.iter().map(|bytes| bytes.max(0.0)).sum();
+        let share = |node: usize| 1.0 / problem.alone(node) / speeds + 0.5 * problem.memory[node].max(0.0) / memory;
+        if which == 0 {
+            return (0..nodes).map(share).collect();
         }
-        found.push(Found { order, cut });
+        let scarce = scarce(problem, cap);
+        (0..nodes).map(|node| 0.5 * share(node) + 0.5 * scarce[node] / nodes as f64).collect()
     }
-    found
-}
 
-/// Lets each chain take nodes that none has.
-fn polish(problem: &Problem, goal: &Goal, chains: &mut [Found]) {
-    let mut taken = vec![false; problem.nodes()];
-    for node in chains.iter().flat_map(|found| &found.order) {
-        taken[*node] = true;
+    /// Chains below a cap, one after another, until none is left; then below looser ones.
+    fn below(&self, mut cap: f64, which: usize, mut taken: Vec<bool>, most: usize) -> Vec<Found> {
+        let mut found = Vec::new();
+        let mut enter = self.weights(cap, which);
+        while found.len() < most {
+            let order = under(self.problem, cap, &enter, &taken, &EFFORT, 1).into_iter().next();
+            let cut = order.and_then(|order| cut(self.problem, &self.goal, &order).map(|cut| Found { order, cut }));
+            let Some(chain) = cut else {
+                cap *= LOOSER;
+                if cap > self.slowest {
+                    break;
+                }
+                enter = self.weights(cap, which);
+                continue;
+            };
+            for node in &chain.order {
+                taken[*node] = true;
+            }
+            found.push(chain);
+        }
+        found
     }
-    for found in chains.iter_mut() {
-        for node in &found.order {
-            taken[*node] = false;
+
+    /// Takes chains apart, two or three at a time, and keeps what is packed of their nodes if it is better.
+    fn repack(&self, chains: &mut Vec<Found>) {
+        let mut draws = Draws::of(self.problem.nodes() as u64, 21);
+        for _ in 0..REPACKED * self.problem.nodes() {
+            let apart = (1 + draws.below(3)).min(chains.len());
+            draws.shuffle(chains);
+            let (open, closed) = chains.split_at(apart);
+            let mut taken = vec![false; self.problem.nodes()];
+            for node in closed.iter().flat_map(|chain| &chain.order) {
+                taken[*node] = true;
+            }
+            let slowest = open.iter().map(|chain| chain.cut.cost).fold(0.0, f64::max);
+            let cap = slowest * draws.log_between(0.35, 1.3);
+            let found = self.below(cap, draws.below(2), taken, self.most - closed.len());
+            if throughput(&found) > throughput(open) * (1.0 + 1e-9) {
+                chains.splice(..apart, found);
+            }
         }
-        let (order, _) = improve(problem, *goal, &found.order, &taken, 1_000);
-        if let Some(cut) = cut(problem, goal, &order)
-            && cut.cost < found.cut.cost
-        {
-            *found = Found { order, cut };
-        }
-        for node in &found.order {
+    }
+
+    /// Lets each chain take nodes that none has.
+    fn polish(&self, chains: &mut [Found]) {
+        let mut taken = vec![false; self.problem.nodes()];
+        for node in chains.iter().flat_map(|found| &found.order) {
             taken[*node] = true;
+        }
+        for found in chains.iter_mut() {
+            for node in &found.order {
+                taken[*node] = false;
+            }
+            let (order, _) = improve(self.problem, self.goal, &found.order, &taken, TRIED);
+            if let Some(cut) = cut(self.problem, &self.goal, &order)
+                && cut.cost < found.cut.cost
+            {
+                *found = Found { order, cut };
+            }
+            for node in &found.order {
+                taken[*node] = true;
+            }
         }
     }
 }
