@@ -4,7 +4,6 @@ pragma solidity ^0.8.28;
 import {IStepVerifier} from "../interfaces/IStepVerifier.sol";
 import {TensorTypes} from "../libraries/encoding/TensorTypes.sol";
 import {Chances} from "../libraries/operators/Chances.sol";
-import {Elementwise} from "../libraries/operators/Elementwise.sol";
 import {Gradients} from "../libraries/operators/Gradients.sol";
 import {Norms} from "../libraries/operators/Norms.sol";
 import {Opcodes} from "../libraries/operators/Opcodes.sol";
@@ -44,7 +43,6 @@ contract TrainingVerifier is IStepVerifier {
         if (opcode == Opcodes.ROW_SHIFT) return Shifts.rowShift(operator, element, windows);
         if (opcode == Opcodes.SHIFT_ROWS) return Shifts.shiftRows(operator, element, windows);
         if (opcode == Opcodes.SHIFTED_MAT_MUL) return Shifts.shiftedMatMul(operator, element, windows);
-        if (opcode == Opcodes.CLIP) return Elementwise.clip(operator, element, windows);
         revert UnknownOpcode(opcode);
     }
 }

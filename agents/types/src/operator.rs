@@ -143,8 +143,6 @@ opcodes! {
     ShiftRows = 40, 2, [];
     /// `y[m,n] = rescale(c[n]·Σ_k a[m, offset + k]·b[n,k], shift − s[m])`, operands `a, b, s, c`.
     ShiftedMatMul = 41, 4, ["offset", "shift"];
-    /// `y[i] = clamp(min(max(a[i], low), high))`.
-    Clip = 42, 1, ["low", "high"];
 }
 
 /// A number that names no opcode.

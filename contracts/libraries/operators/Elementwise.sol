@@ -6,7 +6,7 @@ import {FixedPoint} from "../arithmetic/FixedPoint.sol";
 import {TensorTypes} from "../encoding/TensorTypes.sol";
 import {Operands} from "../operands/Operands.sol";
 
-/// @title Operators whose element i reads element i (N-13 to N-17 and N-52)
+/// @title Operators whose element i reads element i (N-13 to N-17)
 /// @dev No sum or product here reaches 2^127: mantissas are within 2^63, coefficients within 2^40.
 library Elementwise {
     using Operands for Operator;
@@ -69,21 +69,6 @@ library Elementwise {
         Operands.ensure(TensorType.unwrap(operator.output) == TensorType.unwrap(operator.typeOf(0)));
         int256 dy = _readLike(operator, element, windows, 0);
         return _readLike(operator, element, windows, 1) > 0 ? dy : int256(0);
-    }
-
-    /// @notice `clamp(min(max(a[i], low), high))`.
-    function clip(Operator calldata operator, uint256 element, Window[][] calldata windows)
-        internal
-        pure
-        returns (int256)
-    {
-        operator.expectForm(1, 2);
-        Operands.ensure(operator.output.samePrecision(operator.typeOf(0)));
-        int256 high = operator.coefficient(1);
-        int256 low = operator.attribute(0, 1 - Operands.COEFFICIENT, high);
-        int256 a = _readLike(operator, element, windows, 0);
-        if (a < low) a = low;
-        return FixedPoint.clamp(a < high ? a : high, operator.output.bits());
     }
 
     /// @dev Element `element` of an operand that has the output's shape.

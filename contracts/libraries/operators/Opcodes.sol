@@ -46,5 +46,4 @@ library Opcodes {
     uint8 internal constant ROW_SHIFT = 39;
     uint8 internal constant SHIFT_ROWS = 40;
     uint8 internal constant SHIFTED_MAT_MUL = 41;
-    uint8 internal constant CLIP = 42;
 }

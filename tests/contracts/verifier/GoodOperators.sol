@@ -10,7 +10,7 @@ import {Tensor, VerifierTest} from "./VerifierTest.sol";
 abstract contract GoodOperators is VerifierTest {
     using TensorTypes for TensorType;
 
-    uint8 internal constant LAST_OPCODE = Opcodes.CLIP;
+    uint8 internal constant LAST_OPCODE = Opcodes.SHIFTED_MAT_MUL;
 
     /// @dev A good operator of each opcode, over tensors of 1 and 2.
     function good(uint8 opcode) internal pure returns (Operator memory op, Tensor[] memory inputs) {
@@ -161,8 +161,6 @@ abstract contract GoodOperators is VerifierTest {
         } else if (opcode == Opcodes.SHIFTED_MAT_MUL) {
             inputs = list(a, filled(matrix(7, 0, 5, 4)), shifts, filled(vector(16, 4, 5)));
             op = operatorOf(opcode, matrix(24, 0, 4, 5), inputs, ints(1, 7));
-        } else if (opcode == Opcodes.CLIP) {
-            op = operatorOf(opcode, a.tensorType, inputs = list(a), ints(-1, 1));
         }
     }
 

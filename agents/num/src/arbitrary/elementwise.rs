@@ -4,8 +4,7 @@ use tensorlink_types::Opcode;
 
 use super::pieces::{Drawn, build, coefficient, divisor_shape, exponent, shape, shift, ty};
 use super::{CaseError, Dice, Draw};
-use crate::bounds::COEFFICIENT_BOUND;
-use crate::operators::{Clip, Combine, Mul, Relu, ReluGrad, Scale};
+use crate::operators::{Combine, Mul, Relu, ReluGrad, Scale};
 
 impl Draw for Combine {
     fn draw(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
@@ -56,16 +55,5 @@ impl Draw for ReluGrad {
         let dy = ty(dice, (2, 64), e, &dims)?;
         let x = ty(dice, (2, 64), e, &dims)?;
         Ok(build(Opcode::ReluGrad, vec![dice.tensor(&dy)?, dice.tensor(&x)?], vec![], dy))
-    }
-}
-
-impl Draw for Clip {
-    fn draw(dice: &mut Dice, size: u32) -> Result<Drawn, CaseError> {
-        let (dims, e) = (shape(dice, size), exponent(dice));
-        let a = ty(dice, (2, 64), e, &dims)?;
-        // Mostly within the range of elements; beyond it, the output's limit is what counts.
-        let reach = if dice.once_in(4) { COEFFICIENT_BOUND - 1 } else { a.limit().min(COEFFICIENT_BOUND - 1) };
-        let (low, high) = (dice.mantissa(reach), dice.mantissa(reach));
-        Ok(build(Opcode::Clip, vec![dice.tensor(&a)?], vec![low.min(high), low.max(high)], a))
     }
 }

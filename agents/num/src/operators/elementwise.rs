@@ -1,9 +1,8 @@
-//! Rules N-13 to N-17 and N-52: elements combined with others in the same place, or with a vector that repeats.
+//! Rules N-13 to N-17: elements combined with others in the same place, or with a vector that repeats.
 
 use super::check::{A, B, Check, OUT, exponent, magnitude};
 use super::site::one;
 use super::{Operation, Read, Site, Whole};
-use crate::bounds::COEFFICIENT_BOUND;
 use crate::error::OpError;
 
 /// `y[i] = rescale(ca·a[i] + cb·b[i mod |b|], shift)`.
@@ -152,45 +151,6 @@ impl Operation for ReluGrad {
 
     fn reads(&self, site: &Site<'_>) -> Result<Vec<Read>, OpError> {
         Ok(vec![one(0, site.index), one(1, site.index)])
-    }
-}
-
-/// `y[i] = clamp(min(max(a[i], low), high))`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Clip {
-    /// The least that an element becomes.
-    pub low: i64,
-    /// The largest, no less than `low`.
-    pub high: i64,
-}
-
-impl Operation for Clip {
-    fn check(check: &Check<'_>) -> Result<Self, OpError> {
-        check.same_shape(OUT, A)?;
-        check.same_precision()?;
-        let high = check.coefficient(1)?;
-        Ok(Self { low: check.attribute(0, 1 - COEFFICIENT_BOUND, high)?, high })
-    }
-
-    fn execute(&self, whole: &Whole<'_>) -> Result<Vec<i64>, OpError> {
-        let ([a], (low, high)) = (whole.wide()?, self.within(whole.limit()));
-        whole.collect(a.into_iter().map(|a| a.max(low).min(high)))
-    }
-
-    fn element(&self, site: &Site<'_>) -> Result<i64, OpError> {
-        Ok(site.clamp(site.here(0)?.max(self.low.into()).min(self.high.into())))
-    }
-
-    fn reads(&self, site: &Site<'_>) -> Result<Vec<Read>, OpError> {
-        Ok(vec![one(0, site.index)])
-    }
-}
-
-impl Clip {
-    /// The range, brought within an output's limit, which clamps what a range beyond it would give.
-    pub fn within(&self, limit: i64) -> (i64, i64) {
-        let clamp = |x: i64| x.max(limit.saturating_neg()).min(limit);
-        (clamp(self.low), clamp(self.high))
     }
 }
 

@@ -56,7 +56,7 @@ macro_rules! operators {
             attention: HeadScores, HeadMix;
             chances: Dropout, Dither;
             choices: RowArgMax, RowPick, Choose;
-            elementwise: Combine, Scale, Mul, Relu, ReluGrad, Clip;
+            elementwise: Combine, Scale, Mul, Relu, ReluGrad;
             embeddings: Gather;
             gradients: GatherGrad, GroupSum;
             gumbel: Perturb;

@@ -1,6 +1,6 @@
 //! Operators that compute an element from the elements at the same place.
 
-use tensorlink_num::operators::{Clip, Combine, Mul, Relu, ReluGrad, Scale};
+use tensorlink_num::operators::{Combine, Mul, Relu, ReluGrad, Scale};
 use tensorlink_program::EngineError;
 
 use super::block::{Accumulator, BLOCK, Block, Element, Precision, for_blocks, rescale};
@@ -90,15 +90,6 @@ multiversion! {
     }
 }
 
-multiversion! {
-    /// Rule N-52, of a range within the limit.
-    pub(crate) fn clip<T: Element>(a: &[T], low: T, high: T, out: &mut [T]) {
-        for (out, a) in out.iter_mut().zip(a) {
-            *out = (*a).max(low).min(high);
-        }
-    }
-}
-
 impl OnHost for Combine {
     fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
         let (a, b, to) = (on.operand(0)?, on.operand(1)?, on.to(self.shift));
@@ -162,16 +153,6 @@ impl OnHost for ReluGrad {
     fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
         let x = on.operand(1)?;
         same_width!(on.operand(0)?, out, (dy, out) => each_width!(Slice, x, x => relu_grad(on.simd, dy, x, out)));
-        Ok(())
-    }
-}
-
-impl OnHost for Clip {
-    fn on_host(&self, on: &Host<'_>, out: &mut SliceMut<'_>) -> Result<(), EngineError> {
-        let (low, high) = self.within(on.limit());
-        same_width!(on.operand(0)?, out, (a, out) => {
-            clip(on.simd, a, Element::narrow(low), Element::narrow(high), out);
-        });
         Ok(())
     }
 }

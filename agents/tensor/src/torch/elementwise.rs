@@ -1,7 +1,7 @@
-//! Elements combined with others (rules N-13 to N-17 and N-52), in `int64`.
+//! Elements combined with others (rules N-13 to N-17), in `int64`.
 
 use tch::{TchError, Tensor};
-use tensorlink_num::operators::{Clip, Combine, Mul, Relu, ReluGrad, Scale};
+use tensorlink_num::operators::{Combine, Mul, Relu, ReluGrad, Scale};
 
 use super::{OnTorch, Torch};
 
@@ -34,12 +34,5 @@ impl OnTorch for Relu {
 impl OnTorch for ReluGrad {
     fn on_torch(&self, on: &Torch<'_>) -> Result<Tensor, TchError> {
         on.narrow(0)?.f_masked_fill(&on.narrow(1)?.f_le(0)?, 0)
-    }
-}
-
-impl OnTorch for Clip {
-    fn on_torch(&self, on: &Torch<'_>) -> Result<Tensor, TchError> {
-        let (low, high) = self.within(on.limit);
-        on.narrow(0)?.f_clamp(low, high)
     }
 }

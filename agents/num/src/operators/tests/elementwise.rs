@@ -1,14 +1,8 @@
-//! Tests of rules N-13 to N-17 and N-52: elements combined with others in the same place, or with a vector
-//! that repeats.
+//! Tests of rules N-13 to N-17: elements combined with others in the same place, or with a vector that repeats.
 
 use tensorlink_types::Opcode;
 
-use super::drawing::{attribute, both, count, values};
-use super::meaning::{run, tensor, wide};
-use super::refusing::{
-    B, COEFFICIENTS, ONE, OUT, Ty, accepts, is_bound, ranges, refuses, refuses_attribute, refuses_type,
-};
-use crate::arbitrary::Case;
+use super::refusing::{B, OUT, accepts, is_bound, refuses, refuses_type};
 use crate::error::OpError;
 
 #[test]
@@ -62,43 +56,4 @@ fn relu_grad() {
     let v: &[u32] = &[2, 3];
     refuses_type(B, op, &[(8, 0, v), (8, 0, &[3, 2])], &[], (8, 0, v));
     accepts(op, &[(8, 0, v), (64, 5, v)], &[], (8, 0, v));
-}
-
-#[test]
-fn clip() {
-    let op = Opcode::Clip;
-    let a: Ty<'static> = (8, 3, &[2, 3]);
-    accepts(op, &[a], &[5, 5], a);
-    let [least, largest] = COEFFICIENTS;
-    ranges("low", op, [least, -7], |low| (vec![low, -7], [a, ONE, a]));
-    ranges("high", op, [least, largest], |high| (vec![least, high], [a, ONE, a]));
-    refuses_attribute("low", op, &[a], &[6, 5], a);
-    refuses_type(OUT, op, &[a], &[0, 1], (8, 3, &[6]));
-    refuses_type(OUT, op, &[a], &[0, 1], (9, 3, &[2, 3]));
-    refuses_type(OUT, op, &[a], &[0, 1], (8, 2, &[2, 3]));
-}
-
-#[test]
-fn corners_of_clip_are_drawn() {
-    let op = Opcode::Clip;
-    let limit = |case: &Case| case.operator.output.limit();
-    both(op, "elements raised", &|case| values(case, 0).iter().any(|a| *a < attribute(case, 0)));
-    both(op, "elements lowered", &|case| values(case, 0).iter().any(|a| *a > attribute(case, 1)));
-    both(op, "elements as they were", &|case| {
-        values(case, 0).iter().any(|a| (attribute(case, 0) + 1..attribute(case, 1)).contains(a))
-    });
-    both(op, "a bound beyond the limit", &|case| attribute(case, 0) < -limit(case) || attribute(case, 1) > limit(case));
-    let beyond = count(op, |case| attribute(case, 0) > limit(case) || attribute(case, 1) < -limit(case));
-    assert!(beyond > 4, "{beyond} ranges beyond the limit");
-}
-
-#[test]
-fn an_element_is_clipped_to_the_range_and_to_its_bits() {
-    let a = tensor(8, 3, &[7], &[-127, -6, -5, 0, 9, 10, 127]);
-    let clipped = |low, high| wide(&run(Opcode::Clip, &[&a], &[low, high], (8, 3, &[7])));
-    assert_eq!(clipped(-5, 9), [-5, -5, -5, 0, 9, 9, 9]);
-    assert_eq!(clipped(4, 4), [4; 7]);
-    assert_eq!(clipped(-128, 128), wide(&a));
-    assert_eq!(clipped(128, 1 << 39), [127; 7]);
-    assert_eq!(clipped(-(1 << 39), -128), [-127; 7]);
 }

@@ -1,4 +1,4 @@
-//! Rules N-13 to N-17 and N-52: elements combined with others in the same place, or with a vector that repeats.
+//! Rules N-13 to N-17: elements combined with others in the same place, or with a vector that repeats.
 
 use tensorlink_num::arbitrary::CaseError;
 use tensorlink_types::Opcode;
@@ -11,7 +11,6 @@ pub(super) const MADE: Made = &[
     (Opcode::Mul, mul),
     (Opcode::Relu, relu),
     (Opcode::ReluGrad, relu_grad),
-    (Opcode::Clip, clip),
 ];
 
 fn combine() -> Result<Vec<Named>, CaseError> {
@@ -56,16 +55,4 @@ fn relu() -> Result<Vec<Named>, CaseError> {
 fn relu_grad() -> Result<Vec<Named>, CaseError> {
     let operands = vec![tensor(16, 3, &[4], &[9, 8, -7, 6])?, tensor(8, 9, &[4], &[1, 0, 127, -1])?];
     Ok(vec![("zero has no gradient", case(Opcode::ReluGrad, operands, &[], ty(16, 3, &[4])?)?)])
-}
-
-fn clip() -> Result<Vec<Named>, CaseError> {
-    let (op, largest) = (Opcode::Clip, (1 << 40) - 1);
-    let a = || tensor(8, 3, &[7], &[-127, -6, -5, 0, 9, 10, 127]);
-    let wide = tensor(64, -2, &[4], &[i64::MAX, -i64::MAX, largest + 1, -largest])?;
-    Ok(vec![
-        ("raised, as they were, and lowered", case(op, vec![a()?], &[-5, 9], ty(8, 3, &[7])?)?),
-        ("a range of one number", case(op, vec![a()?], &[4, 4], ty(8, 3, &[7])?)?),
-        ("a range above the limit", case(op, vec![a()?], &[128, largest], ty(8, 3, &[7])?)?),
-        ("the widest range", case(op, vec![wide], &[-largest, largest], ty(64, -2, &[4])?)?),
-    ])
 }
