@@ -26,18 +26,25 @@ pub struct Trust {
     pub claim: f64,
     /// A claim is cut at so many times the median claim of its tier.
     pub most: f64,
-    /// The share of its claim that is believed of a worker that nobody has observed.
+    /// The share of its claim that is believed of a worker that nobody has observed. Plans by which workers are tried
+    /// believe all of it, so that everybody is tried who might be good; plans that are kept believe less, so that
+    /// measurements admit to them.
     pub unseen: f64,
 }
 
 impl Default for Trust {
-    /// A week; a claim as an observation for one unit of price; four medians; half.
+    /// A week; a claim as an observation for one unit of price; four medians; a tenth.
     fn default() -> Self {
-        Self { half_life: 7.0 * 86_400.0, claim: 1.0, most: 4.0, unseen: 0.5 }
+        Self { half_life: 7.0 * 86_400.0, claim: 1.0, most: 4.0, unseen: 0.1 }
     }
 }
 
 impl Trust {
+    /// The same for plans by which workers are tried.
+    pub fn trying(self) -> Self {
+        Self { unseen: 1.0, ..self }
+    }
+
     /// # Errors
     /// For weights that are no numbers.
     pub fn check(&self) -> Result<(), Invalid> {
@@ -145,7 +152,7 @@ mod tests {
         observations[3] = vec![seen(0.5, 2.0, 0.0)];
         let believed = trust.believed(&claims, &observations).expect("all are numbers");
         assert!((believed[3].rates.int8 / truth[3].rates.int8 - 1.0).abs() < 1e-12);
-        assert!((believed[4].rates.int8 / trust.capped(&claims)[4].rates.int8 - 0.5).abs() < 1e-12, "unseen");
+        assert!((believed[4].rates.int8 / trust.capped(&claims)[4].rates.int8 - 0.1).abs() < 1e-12, "unseen");
     }
 
     #[test]

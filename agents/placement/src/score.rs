@@ -23,8 +23,9 @@ pub struct Score {
 }
 
 impl Default for Score {
+    /// As measured best in `docs/src/benchmarks/placement.md`.
     fn default() -> Self {
-        Self { alpha: 0.1, beta: 1.0, gamma: 20.0 }
+        Self { alpha: 0.1, beta: 10.0, gamma: 20.0 }
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) fn run() {
     let whole = asked.map(|asked| costs(NODES, Score::default(), asked));
     println!("| α, a ms | β, a s/Gbit | γ | latency | throughput |\n|---|---|---|---|---|");
     let grid = [0.0, 0.1, 1.0].into_iter().flat_map(|alpha| [0.0, 1.0, 10.0].map(|beta| (alpha, beta, 20.0)));
-    for (alpha, beta, gamma) in grid.chain([(0.1, 1.0, 0.0), (0.1, 1.0, 5.0), (0.1, 1.0, 80.0)]) {
+    for (alpha, beta, gamma) in grid.chain([(0.1, 30.0, 20.0), (0.1, 10.0, 0.0), (0.1, 10.0, 5.0), (0.1, 10.0, 80.0)]) {
         let mut cells = asked.iter().zip(&whole).map(|(asked, whole)| {
             let thin = costs(SEARCHED, Score { alpha, beta, gamma }, *asked);
             high(&thin.iter().zip(whole).map(|(thin, whole)| thin / whole).collect::<Vec<_>>())
