@@ -99,3 +99,40 @@ fn mixed(problem: &Problem, goal: &Goal, order: &[usize]) -> Option<Cut> {
     }
     best
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::constraints::Constraints;
+    use crate::generate::small;
+    use crate::model::Kind;
+    use crate::objective::{Objective, Weights};
+
+    #[test]
+    fn a_cut_is_the_cheapest_of_all_cuts_of_two_nodes() {
+        let mix = Objective::Mix(Weights { latency: 1.0, bottleneck: 2.0, price: 300.0, energy: 0.01 });
+        let mut compared = 0;
+        for seed in 1..=20 {
+            let (world, model) = small(seed);
+            let fleet = world.fleet();
+            let constraints = Constraints::default();
+            let problem = Problem::new(&fleet, &model, Kind::Decode, &constraints, 0..2);
+            for objective in [Objective::Latency, Objective::Throughput, Objective::Price, Objective::Energy, mix] {
+                let cost = |end: usize| {
+                    let chain = problem.chain(&[0, 1], &[end, problem.layers]);
+                    let figures = chain.figures(&fleet, &model, Kind::Decode, &constraints);
+                    figures.map_or(f64::INFINITY, |figures| objective.cost(&figures))
+                };
+                let naive = (1..problem.layers).map(cost).fold(f64::INFINITY, f64::min);
+                match cut(&problem, &Goal::new(objective), &[0, 1]) {
+                    Some(found) => {
+                        assert!((found.cost / naive - 1.0).abs() < 1e-9, "{seed} {objective}");
+                        compared += 1;
+                    }
+                    None => assert_eq!(naive, f64::INFINITY, "{seed} {objective}"),
+                }
+            }
+        }
+        assert!(compared >= 20, "{compared}");
+    }
+}

@@ -18,6 +18,25 @@
 //! | [`number`] | which numbers are refused |
 //! | [`generate`], [`draw`] | fleets and models for figures and tests, each a function of a seed |
 //!
+//! A plan for a fleet made up by a seed, and what it costs beside exo's ring:
+//!
+//! ```
+//! use tensorlink_placement::{Request, Strategy, generate, model::Kind, objective::Objective, place};
+//!
+//! let (world, model) = generate::small(7);
+//! let fleet = world.fleet();
+//! let request = Request::new(&fleet, &model, Kind::Decode, Objective::Latency);
+//! let latency = |strategy| {
+//!     let plan = place(strategy, &request).expect("the model fits");
+//!     request.figures(&plan.chains[0]).expect("a plan keeps every constraint").latency
+//! };
+//! assert!(latency(Strategy::Best) <= latency(Strategy::Rmw));
+//! ```
+//!
+//! How good the search is, and how fast, is measured by `examples/simulate` and told in the book, under *Benchmarks*.
+//! Amounts are floats: nothing here is agreed upon by consensus. Numbers that are not finite are refused at the door,
+//! so that no cost is NaN.
+//!
 //! Nothing here performs I/O, reads a clock or draws randomness of its own.
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]

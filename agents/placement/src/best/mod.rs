@@ -21,6 +21,8 @@ use crate::rules::{layer_aware, parallax, rmw};
 pub(crate) struct Effort {
     /// Labels that go on from one boundary.
     pub(crate) width: usize,
+    /// The same in each beam of a sweep.
+    pub(crate) swept: usize,
     /// Sets kept for one boundary and last node.
     pub(crate) sets: usize,
     /// Ends tried before the furthest where sums count.
@@ -37,10 +39,10 @@ impl Effort {
     /// Thorough for few nodes, and a tenth of a second for a hundred.
     pub(crate) fn of(nodes: usize) -> Self {
         match nodes {
-            0..=12 => Self { width: 64, sets: 6, shorter: 11, caps: 28, improved: 6, tried: 3_000 },
-            13..=40 => Self { width: 64, sets: 3, shorter: 5, caps: 28, improved: 3, tried: 3_000 },
-            41..=128 => Self { width: 96, sets: 2, shorter: 3, caps: 28, improved: 3, tried: 4_000 },
-            _ => Self { width: 64, sets: 1, shorter: 2, caps: 28, improved: 3, tried: 6_000 },
+            0..=12 => Self { width: 64, swept: 64, sets: 6, shorter: 11, caps: 28, improved: 6, tried: 3_000 },
+            13..=40 => Self { width: 64, swept: 64, sets: 3, shorter: 5, caps: 28, improved: 3, tried: 3_000 },
+            41..=128 => Self { width: 96, swept: 32, sets: 2, shorter: 3, caps: 28, improved: 3, tried: 4_000 },
+            _ => Self { width: 64, swept: 32, sets: 1, shorter: 2, caps: 28, improved: 3, tried: 6_000 },
         }
     }
 }

@@ -23,7 +23,7 @@ const REPACKED: usize = 4;
 /// Nodes that moves try for each chain in the end.
 const TRIED: usize = 1_000;
 
-const EFFORT: Effort = Effort { width: 32, sets: 1, shorter: 0, caps: 28, improved: 1, tried: 500 };
+const EFFORT: Effort = Effort { width: 32, swept: 32, sets: 1, shorter: 0, caps: 28, improved: 1, tried: 500 };
 
 /// Up to `most` chains without a node in common.
 pub(crate) fn pack(problem: &Problem, most: usize) -> Vec<Found> {

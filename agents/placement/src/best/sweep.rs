@@ -121,7 +121,7 @@ fn capped(problem: &Problem, goal: &Goal, taken: &[bool], effort: &Effort, pool:
             goal: Goal { cap, ..*goal },
             enter: &problem.price.iter().map(price).collect::<Vec<f64>>(),
             leave: &leave,
-            width: effort.width,
+            width: effort.swept,
             sets: effort.sets,
             shorter: if goal.adds() { effort.shorter } else { 0 },
             // A chain with a bottleneck below the cap before was found with that.
