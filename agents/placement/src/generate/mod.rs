@@ -3,7 +3,7 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`world`] | fleets: devices, regions, links, liars, churn |
-//! | [`models`] | seven models |
+//! | [`mod@models`] | seven models |
 //!
 //! Figures are of the seeds 1 to 500, and of 500 from [`UNSEEN`] on, with which nothing was tuned.
 
