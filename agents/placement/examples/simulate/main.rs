@@ -1,4 +1,4 @@
-//! Prints the figures of placement.
+//! Prints the figures of `docs/src/benchmarks/placement.md`.
 //!
 //! `cargo run --release -p tensorlink-placement --example simulate [PART...]`; without a part, all of them. Every
 //! number follows from seeds but the times.
