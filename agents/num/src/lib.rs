@@ -8,7 +8,7 @@
 //! | [`mod@tensor`] | a type and its mantissas, valid by construction (N-1) |
 //! | [`fixed`] | rescale, div, clamp (N-2, N-3) |
 //! | [`philox`] | pseudo-random draws (N-4) |
-//! | [`operators`] | each operator: what makes it acceptable, its output, one element, what that reads (N-6 to N-8, N-11 on) |
+//! | [`mod@operators`] | each operator: what makes it acceptable, its output, one element, what that reads (N-6 to N-8, N-11 on) |
 //! | [`bounds`] | the numbers that those rules name |
 //! | [`mod@execute`] | whole operators, in `i64` where the checker proved that it holds them |
 //! | [`mod@element`] | one element and what it reads, as the rules are written, over `i128` |

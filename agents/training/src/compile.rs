@@ -6,6 +6,9 @@
 //! that keeps forward before backward of each micro-batch: all forwards first (GPipe), or interleaved (1F1B). Where
 //! forward passes read what backward passes of earlier micro-batches made, passes come in rounds, one after another.
 //! The checker ([`mod@tensorlink_program::check`]) enforces this for programs from anywhere.
+//!
+//! [`Segment::Prepare`]: tensorlink_types::Segment::Prepare
+//! [`Segment::Update`]: tensorlink_types::Segment::Update
 
 pub mod error;
 mod segments;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A node of a [`StepGraph`]; made only by the graph it belongs to.
+/// A node of a [`StepGraph`](super::StepGraph); made only by the graph it belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct NodeId(pub(super) u32);
 
@@ -84,7 +84,7 @@ pub enum Op {
     Labels,
     /// A state tensor before the step.
     State,
-    /// A constant of the graph, by its position in [`StepGraph::constants`].
+    /// A constant of the graph, by its position in [`StepGraph::constants`](super::StepGraph::constants).
     Constant(usize),
     /// Rows of a data set, drawn for this step.
     Sample {
