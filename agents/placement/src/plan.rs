@@ -63,7 +63,7 @@ pub enum Broken {
 const ROUNDING: f64 = 1.0 + 1e-9;
 
 /// Seconds that a node takes for layers `first..end`: it computes and reads at once, and the slower decides.
-pub fn seconds(fleet: &Fleet, model: &ModelProfile, kind: Kind, constraints: &Constraints, stage: Stage) -> f64 {
+pub(crate) fn seconds(fleet: &Fleet, model: &ModelProfile, kind: Kind, constraints: &Constraints, stage: Stage) -> f64 {
     let node = &fleet.nodes[stage.node];
     let costs = model.layers[stage.first..stage.end].iter().map(|layer| layer.cost(kind));
     let (macs, reads) = costs.fold((0.0, 0.0), |(macs, reads), cost| (macs + cost.macs, reads + cost.reads));
