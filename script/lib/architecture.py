@@ -34,8 +34,9 @@ for crate in ("net", "store", "user", "worker", "validator", "folder"):
     ARROWS[crate] = of("node")
 ARROWS["native"] = of("node") - {"proof"}
 ARROWS["gateway"] = of("user") - {"proof"}
-ARROWS["economics"] = set()
-ARROWS["placement"] = set()
+ARROWS["draws"] = set()
+ARROWS["economics"] = of("draws")
+ARROWS["placement"] = of("draws")
 ARROWS["bench"] = of("net", "store", "user", "worker", "native", "folder", "tensor")
 ARROWS["cli"] = of("chain", "validator", "gateway", "bench") - {"bindings"}
 

@@ -16,7 +16,7 @@
 //! | [`slash`] | where a stake goes; convicting oneself |
 //! | [`finding`] | what a finder has, and its cheater, that convicts itself first |
 //! | [`dispute`] | bonds, spam, friendly challengers |
-//! | [`draw`], [`simulate`] | a counter-based generator, and the same stories told by it |
+//! | [`simulate`] | the same stories, told by draws |
 //! | [`table`], [`report`] | all of it as text |
 //!
 //! With the recommended rules, cheating on every interval loses:
@@ -62,7 +62,6 @@ pub mod cheating;
 pub mod copying;
 pub mod deployed;
 pub mod dispute;
-pub mod draw;
 pub mod finding;
 pub mod framing;
 pub mod lottery;

@@ -158,7 +158,7 @@ impl Beam<'_> {
             }
             (set, parent, first) = (label.set, at as u32, label.first);
         }
-        let set: u64 = set + crate::draw::word(node as u64, 1) / (1 << 12);
+        let set: u64 = set + tensorlink_draws::word(node as u64, 1) / (1 << 12);
         let per_second = weights.latency + weights.energy * problem.watts[node];
         let back = if weights.latency > 0.0 { weights.latency * problem.back(node, first as usize) } else { 0.0 };
         let span = most - boundary;

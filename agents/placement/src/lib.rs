@@ -16,7 +16,7 @@
 //! | [`measured`] | what to believe of a worker that says more than it does |
 //! | [`mod@explain`] | a plan as a picture in text, with the runner-up |
 //! | [`number`] | which numbers are refused |
-//! | [`generate`], [`draw`] | fleets and models for figures and tests, each a function of a seed |
+//! | [`generate`] | fleets and models for figures and tests, each a function of a seed |
 //!
 //! A plan for a fleet made up by a seed, and what it costs beside exo's ring:
 //!
@@ -46,7 +46,6 @@ mod best;
 mod columns;
 pub mod constraints;
 mod cuts;
-pub mod draw;
 pub mod explain;
 pub mod fleet;
 pub mod generate;

@@ -1,7 +1,8 @@
 //! Cheaters that are found, and convict themselves before anybody else does.
 
+use tensorlink_draws::Draws;
+
 use super::Estimate;
-use crate::draw::Draws;
 use crate::finding::Find;
 use crate::rules::Rules;
 

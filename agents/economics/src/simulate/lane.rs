@@ -1,9 +1,10 @@
 //! A lane whose worker cheats now and then.
 
+use tensorlink_draws::Draws;
+
 use super::Estimate;
 use crate::cheating::Run;
 use crate::dispute::Slot;
-use crate::draw::Draws;
 use crate::lottery::Crowd;
 
 /// What is simulated: a run, who audits it, and what shields it. [`Run::caught`] is not looked at; the draws decide.

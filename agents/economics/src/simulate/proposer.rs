@@ -1,8 +1,9 @@
 //! A cheater that proposes the last blocks before the beacon's.
 
+use tensorlink_draws::Draws;
+
 use super::Estimate;
 use crate::beacon::Bias;
-use crate::draw::Draws;
 use crate::lottery::Crowd;
 
 /// What is simulated. [`Bias::caught`] is not looked at; the draws decide.

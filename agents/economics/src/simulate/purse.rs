@@ -1,8 +1,9 @@
 //! A job whose audits are drawn claim by claim.
 
+use tensorlink_draws::Draws;
+
 use super::Estimate;
 use crate::budget::Size;
-use crate::draw::Draws;
 
 /// Share of jobs, of `trials`, in which audits worth more than `paid` fees for whole intervals are drawn of
 /// `validators` validators, `audits` a claim on the mean.

@@ -1,8 +1,9 @@
 //! Validators that answer without looking: at random, or what they bought.
 
+use tensorlink_draws::Draws;
+
 use super::Estimate;
 use crate::copying::{Planted, Soil};
-use crate::draw::Draws;
 use crate::lottery::Crowd;
 use crate::receipts::Confirmed;
 use crate::rules::Rules;

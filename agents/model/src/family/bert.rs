@@ -150,9 +150,9 @@ pub(super) mod tiny {
     pub(in crate::family) fn written(kind: &str, class: &str, prefix: &str, (rows, types): (usize, usize)) -> Tiny {
         let config = json!({
             "model_type": kind, "architectures": [class], "vocab_size": VOCABULARY, "hidden_size": WIDTH,
-            "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "intermediate_size": HIDDEN, "hidden_act": "gelu",
-            "max_position_embeddings": rows, "type_vocab_size": types, "layer_norm_eps": 1e-12, "pad_token_id": 1,
-            "position_embedding_type": "absolute" });
+            "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "intermediate_size": HIDDEN,
+            "hidden_act": "gelu", "max_position_embeddings": rows, "type_vocab_size": types,
+            "layer_norm_eps": 1e-12, "pad_token_id": 1, "position_embedding_type": "absolute" });
         let mut shapes = vec![
             (format!("{prefix}embeddings.word_embeddings.weight"), vec![VOCABULARY, WIDTH]),
             (format!("{prefix}embeddings.position_embeddings.weight"), vec![rows, WIDTH]),

@@ -3,10 +3,11 @@
 //! Chains below a cap are taken one after another; the best cap is found by a sweep. Then two or three chains at a time
 //! are taken apart, and their nodes and those that are left are packed anew.
 
+use tensorlink_draws::Draws;
+
 use crate::best::sweep::{scarce, under};
 use crate::best::{Effort, Found, chains};
 use crate::cuts::cut;
-use crate::draw::Draws;
 use crate::moves::improve;
 use crate::objective::Weights;
 use crate::problem::{Goal, Problem};

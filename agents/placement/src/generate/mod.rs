@@ -10,10 +10,11 @@
 pub mod models;
 pub mod world;
 
+use tensorlink_draws::Draws;
+
 pub use models::{model, models};
 pub use world::World;
 
-use crate::draw::Draws;
 use crate::model::{Kind, ModelProfile};
 
 /// The first of the seeds that figures are checked with, and by which nothing was chosen.

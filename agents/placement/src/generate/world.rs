@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::draw::{Draws, word};
+use tensorlink_draws::{Draws, word};
+
 use crate::fleet::Fleet;
 use crate::node::{Profile, Rates};
 use crate::proximity::{Coordinate, Link, Proximity};

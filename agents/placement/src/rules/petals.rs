@@ -2,7 +2,8 @@
 //! servers join one by one, and each takes the run of blocks that the swarm serves worst; now and then one moves, if
 //! the swarm's slowest block gains enough.
 
-use crate::draw::Draws;
+use tensorlink_draws::Draws;
+
 use crate::problem::{Goal, Problem};
 use crate::rules::Assigned;
 use crate::rules::route::{Span, path};

@@ -1,6 +1,18 @@
-//! Pseudo-random numbers: a fleet is a function of its seed, on every machine alike.
+//! Pseudo-random numbers for simulations and searches: each a function of seed and counter, on every machine alike, so
+//! that a trial can be told again without those before it.
 //!
-//! SplitMix64 (Steele, Lea, Flood: *Fast splittable pseudorandom number generators*, OOPSLA 2014).
+//! SplitMix64 (Steele, Lea, Flood: *Fast splittable pseudorandom number generators*, OOPSLA 2014). What the network
+//! draws with is Philox (rule N-4).
+//!
+//! ```
+//! use tensorlink_draws::Draws;
+//!
+//! let told = |trial| Draws::of(7, trial).unit();
+//! assert_eq!(told(3), told(3));
+//! assert_ne!(told(3), told(4));
+//! ```
+
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
 
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
@@ -20,9 +32,9 @@ pub struct Draws {
 }
 
 impl Draws {
-    /// The stream of a seed for one purpose. Streams of other purposes are unrelated.
-    pub fn of(seed: u64, purpose: u64) -> Self {
-        Self { seed: word(word(seed, 1), purpose.wrapping_add(1)), counter: 0 }
+    /// The stream of a seed for one trial, or one purpose. Streams of others are unrelated.
+    pub fn of(seed: u64, trial: u64) -> Self {
+        Self { seed: word(word(seed, 1), trial.wrapping_add(1)), counter: 0 }
     }
 
     /// The next 64 bits.
@@ -35,6 +47,16 @@ impl Draws {
     pub fn unit(&mut self) -> f64 {
         // The upper 53 bits fit a double's mantissa.
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// True with the chance given.
+    pub fn happens(&mut self, chance: f64) -> bool {
+        self.unit() < chance
+    }
+
+    /// How many of `count` happen, each with the chance given.
+    pub fn how_many(&mut self, count: u32, chance: f64) -> u32 {
+        (0..count).fold(0, |sum: u32, _| sum.saturating_add(self.happens(chance).into()))
     }
 
     /// Uniform in [low, high).
@@ -84,6 +106,28 @@ mod tests {
             [1, 2, 3].map(|n| word(0, n)),
             [0xE220_A839_7B1D_CDAF, 0x6E78_9E6A_A1B9_65F4, 0x06C4_5D18_8009_454F]
         );
+    }
+
+    #[test]
+    fn a_trial_is_told_alike_twice_and_unlike_its_neighbour() {
+        let told = |trial| {
+            let mut draws = Draws::of(7, trial);
+            [draws.unit(), draws.unit(), draws.unit()]
+        };
+        assert_eq!(told(3), told(3));
+        assert_ne!(told(3), told(4));
+    }
+
+    #[test]
+    fn draws_are_uniform() {
+        let mut draws = Draws::of(1, 1);
+        let mut bins = [0_u32; 16];
+        for _ in 0..160_000 {
+            bins[(draws.unit() * 16.0) as usize] += 1;
+        }
+        // Chi-square of 15 degrees of freedom: above 37.7 once in a thousand seeds; this one is fixed.
+        let chi: f64 = bins.map(|n| (f64::from(n) - 10_000.0).powi(2) / 10_000.0).iter().sum();
+        assert!(chi < 37.7, "{chi}");
     }
 
     #[test]
