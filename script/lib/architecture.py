@@ -27,16 +27,16 @@ ARROWS["model"] = of("program")
 ARROWS["training"] = of("model")
 ARROWS["proof"] = of("num")
 ARROWS["tensor"] = of("training")
-ARROWS["node"] = of("training", "proof")
+ARROWS["draws"] = set()
+ARROWS["economics"] = of("draws")
+ARROWS["placement"] = of("draws")
+ARROWS["node"] = of("training", "proof", "placement")
 ARROWS["bindings"] = set()
 ARROWS["chain"] = of("node", "bindings")
 for crate in ("net", "store", "user", "worker", "validator", "folder"):
     ARROWS[crate] = of("node")
 ARROWS["native"] = of("node") - {"proof"}
 ARROWS["gateway"] = of("user") - {"proof"}
-ARROWS["draws"] = set()
-ARROWS["economics"] = of("draws")
-ARROWS["placement"] = of("draws")
 ARROWS["bench"] = of("net", "store", "user", "worker", "native", "folder", "tensor")
 ARROWS["cli"] = of("chain", "validator", "gateway", "bench") - {"bindings"}
 

@@ -10,6 +10,7 @@
 //! | [`history`], [`undone`] | confirmed events remembered on disk; what a reorganisation undoes, taken back |
 //! | [`journal`] | files that survive a kill |
 //! | [`price`], [`wei`] | what a lane costs; amounts in files |
+//! | [`speed`] | how fast a worker computes |
 //! | [`finality`] | how far jobs are final |
 //! | [`games`] | the challenges that a node plays in |
 //! | [`roster`] | who may talk to us |
@@ -62,6 +63,7 @@ pub mod retry;
 pub mod roster;
 pub mod serving;
 pub mod shard;
+pub mod speed;
 pub mod undone;
 pub mod wei;
 pub mod wire;
@@ -74,3 +76,4 @@ pub use identity::Identity;
 pub use journal::Journal;
 pub use ports::Ports;
 pub use roster::Roster;
+pub use speed::Speed;

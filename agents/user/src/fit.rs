@@ -205,6 +205,7 @@ mod tests {
     use std::convert::Infallible;
 
     use tensorlink_model::partition::{PartitionError, partition};
+    use tensorlink_node::Speed;
     use tensorlink_node::price::Prices;
     use tensorlink_node::wire::gossip::WorkerAdvert;
     use tensorlink_types::Address;
@@ -217,6 +218,8 @@ mod tests {
             address: Address::with_last_byte(n as u8),
             advert: WorkerAdvert {
                 memory: *memory,
+                disk: 1,
+                speed: Speed::LEAST,
                 free_lanes: 1,
                 prices: Prices { sno: n as u128, eth: None },
                 engine: String::new(),

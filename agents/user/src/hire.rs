@@ -188,6 +188,7 @@ impl Market {
 
 #[cfg(test)]
 mod tests {
+    use tensorlink_node::Speed;
     use tensorlink_node::price::Prices;
 
     use super::*;
@@ -195,7 +196,8 @@ mod tests {
     const SNO: Address = Address::repeat_byte(9);
 
     fn advert(price_per_gmac: u128, free_lanes: u16) -> WorkerAdvert {
-        WorkerAdvert { memory: 1, free_lanes, prices: Prices { sno: price_per_gmac, eth: None }, engine: String::new() }
+        let (prices, engine) = (Prices { sno: price_per_gmac, eth: None }, String::new());
+        WorkerAdvert { memory: 1, disk: 1, speed: Speed::LEAST, free_lanes, prices, engine }
     }
 
     #[test]

@@ -17,6 +17,7 @@
 //! Workers that have a free lane are ranked by price:
 //!
 //! ```
+//! use tensorlink_node::Speed;
 //! use tensorlink_node::price::Prices;
 //! use tensorlink_node::wire::gossip::WorkerAdvert;
 //! use tensorlink_types::Address;
@@ -24,7 +25,8 @@
 //!
 //! let advert = |price_per_gmac, free_lanes| {
 //!     let prices = Prices { sno: price_per_gmac, eth: None };
-//!     WorkerAdvert { memory: 8 << 30, free_lanes, prices, engine: "cpu".into() }
+//!     let (memory, disk, speed) = (8 << 30, 10 << 30, Speed::LEAST);
+//!     WorkerAdvert { memory, disk, speed, free_lanes, prices, engine: "cpu".into() }
 //! };
 //! let [ada, ben, cleo, sno] = [1, 2, 3, 4].map(Address::with_last_byte);
 //! let mut market = Market::default();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tensorlink_node::budget::Budget;
 use tensorlink_node::price::Prices;
-use tensorlink_node::{Ports, Roster};
+use tensorlink_node::{Ports, Roster, Speed};
 use tensorlink_program::engine::EngineError;
 
 use crate::stream_router::StreamRouter;
@@ -37,6 +37,8 @@ pub struct WorkerConfig {
     pub memory: Arc<Budget>,
     /// Lanes at once.
     pub max_lanes: u16,
+    /// How fast the device was when it was measured.
+    pub speed: Speed,
     /// Asking prices.
     pub prices: Prices,
     /// What a job may ask for.

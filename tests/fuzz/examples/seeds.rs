@@ -16,6 +16,7 @@ use tensorlink_model::random::{self, Dimensions};
 use tensorlink_model::{Architecture, Family, Head, Magnitudes, Quantized, Setting};
 use tensorlink_native::wire::Answer;
 use tensorlink_native::{Capability, DeviceClass, Done, Interval, Precision, Task, Threads};
+use tensorlink_node::Speed;
 use tensorlink_node::bounds::Excess;
 use tensorlink_node::ports::Event;
 use tensorlink_node::ports::chain::EventAt;
@@ -175,6 +176,8 @@ fn messages() -> Vec<Seed> {
 fn gossip() -> Vec<Seed> {
     let advert = WorkerAdvert {
         memory: 1 << 33,
+        disk: 10 << 30,
+        speed: Speed::LEAST,
         free_lanes: 2,
         prices: Prices { sno: 1 << 70, eth: Some(1) },
         engine: "cpu".into(),

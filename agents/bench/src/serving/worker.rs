@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use tensorlink_node::Roster;
 use tensorlink_node::budget::Budget;
 use tensorlink_node::price::Prices;
+use tensorlink_node::{Roster, Speed};
 use tensorlink_worker::{Context as WorkerContext, Limits, Worker, WorkerConfig};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -34,6 +34,8 @@ pub(crate) async fn run(bench: &Bench<'_>, (folder, stage): (&Path, u16), shutdo
         config: WorkerConfig {
             memory: Budget::new(u64::MAX),
             max_lanes: 1,
+            // The job has its workers already.
+            speed: Speed::LEAST,
             prices: Prices { sno: 1, eth: None },
             limits: Limits::NONE,
             credit: Some(u32::MAX),

@@ -12,7 +12,7 @@ use tensorlink_node::budget::Budget;
 use tensorlink_node::ports::ChainError;
 use tensorlink_node::ports::chain::Role;
 use tensorlink_node::price::Prices;
-use tensorlink_node::{Ports, Roster};
+use tensorlink_node::{Ports, Roster, Speed};
 use tensorlink_tensor::TorchEngine;
 use tensorlink_validator::Witness;
 use tensorlink_worker::{Context as WorkerContext, Limits, Worker, WorkerConfig, WorkerError};
@@ -117,6 +117,7 @@ where
             config: WorkerConfig {
                 memory: memory.clone(),
                 max_lanes: MAX_LANES,
+                speed: Speed::LEAST,
                 prices: Prices { sno: price, eth: eth_price },
                 limits: Limits { stake: max_stake.unwrap_or(stake.bonded), duration, wait },
                 credit: None,

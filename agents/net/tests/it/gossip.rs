@@ -9,6 +9,7 @@ use libp2p::gossipsub::{self, IdentTopic, MessageAuthenticity};
 use libp2p::identity::Keypair;
 use libp2p::{SwarmBuilder, tls, yamux};
 use tensorlink_net::{Libp2pNet, NetConfig, address_of};
+use tensorlink_node::Speed;
 use tensorlink_node::ports::{Net, NetError};
 use tensorlink_node::price::Prices;
 use tensorlink_node::wire::encode;
@@ -24,6 +25,8 @@ fn advert(price_per_gmac: u128) -> Bytes {
         "advert",
         &WorkerAdvert {
             memory: 1,
+            disk: 1,
+            speed: Speed::LEAST,
             free_lanes: 1,
             prices: Prices { sno: price_per_gmac, eth: None },
             engine: String::new(),

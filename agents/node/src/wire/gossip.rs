@@ -4,12 +4,13 @@ use serde::{Deserialize, Serialize};
 use tensorlink_types::{JobId, Lane};
 
 use crate::price::Prices;
+use crate::speed::Speed;
 
 use super::decode;
 use crate::bounds::Excess;
 
 /// Topic of [`WorkerAdvert`].
-pub const WORKERS: &str = "tensorlink/workers/1";
+pub const WORKERS: &str = "tensorlink/workers/2";
 /// Topic of [`Progress`].
 pub const PROGRESS: &str = "tensorlink/progress/1";
 
@@ -31,6 +32,10 @@ pub fn is_well_formed(topic: &str, message: &[u8]) -> bool {
 pub struct WorkerAdvert {
     /// Memory that one more lane may take, bytes.
     pub memory: u64,
+    /// Disk that the files of more lanes may take, bytes.
+    pub disk: u64,
+    /// How fast it computes. What no device has is no advert.
+    pub speed: Speed,
     /// Lanes it can take now.
     pub free_lanes: u16,
     /// What it asks for a billion multiply-adds.
@@ -74,16 +79,40 @@ impl Progress {
 mod tests {
     use super::super::encode;
     use super::*;
+    use crate::speed::Measured;
 
     #[test]
     fn only_what_a_topic_is_for_is_well_formed() {
         let advert = |engine: usize| {
-            let engine = "x".repeat(engine);
-            encode("advert", &WorkerAdvert { memory: 1, free_lanes: 1, prices: Prices { sno: 1, eth: None }, engine })
-                .unwrap()
+            let (prices, engine) = (Prices { sno: 1, eth: None }, "x".repeat(engine));
+            let advert = WorkerAdvert { memory: 1, disk: 1, speed: Speed::LEAST, free_lanes: 1, prices, engine };
+            encode("advert", &advert).unwrap()
         };
         assert!(is_well_formed(WORKERS, &advert(MAX_ENGINE)) && !is_well_formed(WORKERS, &advert(MAX_ENGINE + 1)));
         let trailing = [&advert(1)[..], &[0]].concat();
         assert!(!is_well_formed(WORKERS, &trailing) && !is_well_formed(PROGRESS, &advert(1)));
+    }
+
+    #[test]
+    fn no_worker_computes_nothing_or_more_than_any_device() {
+        /// An advert as whoever builds another program may send it.
+        #[derive(Serialize)]
+        struct Forged {
+            memory: u64,
+            disk: u64,
+            speed: Measured,
+            free_lanes: u16,
+            prices: Prices,
+            engine: String,
+        }
+        let well_formed = |speed| {
+            let (prices, engine) = (Prices { sno: 1, eth: None }, String::new());
+            let forged = Forged { memory: 1, disk: 0, speed, free_lanes: 1, prices, engine };
+            is_well_formed(WORKERS, &encode("advert", &forged).unwrap())
+        };
+        let honest = Measured { fast: 4, standard: 3, reference: 2, memory: 1 };
+        assert!(well_formed(honest));
+        assert!(!well_formed(Measured { standard: 0, ..honest }) && !well_formed(Measured { memory: 0, ..honest }));
+        assert!(!well_formed(Measured { fast: u64::MAX, ..honest }));
     }
 }

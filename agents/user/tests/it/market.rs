@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tensorlink_node::Speed;
 use tensorlink_node::ports::chain::Role;
 use tensorlink_node::ports::{Event, Net};
 use tensorlink_node::price::Prices;
@@ -37,8 +38,8 @@ impl World {
     }
 
     async fn advertise(&self, worker: Address) {
-        let advert =
-            WorkerAdvert { memory: 1, free_lanes: 1, prices: Prices { sno: 1, eth: None }, engine: String::new() };
+        let (prices, engine) = (Prices { sno: 1, eth: None }, String::new());
+        let advert = WorkerAdvert { memory: 1, disk: 1, speed: Speed::LEAST, free_lanes: 1, prices, engine };
         let net = MemoryNet { own: worker, hub: self.hub.clone() };
         net.publish(WORKERS, encode("advert", &advert).unwrap()).await.unwrap();
     }

@@ -75,6 +75,8 @@ impl<E: Engine> Hiring<E> {
             let promised = self.promises.count(self.context.ports.clock.now());
             let advert = WorkerAdvert {
                 memory: self.promises.left(),
+                disk: self.disk().await,
+                speed: self.context.config.speed,
                 free_lanes: self.free_lanes().saturating_sub(promised),
                 prices: self.context.config.prices,
                 engine: engine.clone(),
@@ -87,6 +89,17 @@ impl<E: Engine> Hiring<E> {
             tokio::select! {
                 () = end.cancelled() => return,
                 () = self.context.ports.clock.sleep(ADVERT) => {}
+            }
+        }
+    }
+
+    /// Disk that is promised to nobody, bytes. None where the disk fails: no lane could begin.
+    async fn disk(&self) -> u64 {
+        match self.context.ports.store.room().await {
+            Ok(room) => self.promises.disk_left(room),
+            Err(error) => {
+                tracing::debug!(%error, "no disk is advertised");
+                0
             }
         }
     }

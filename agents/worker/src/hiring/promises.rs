@@ -62,6 +62,12 @@ impl Held {
         of_lanes.fold(repeat, u64::saturating_add)
     }
 
+    /// Bytes of the disk's `room` beside what is held for lanes that count.
+    fn disk_left(&self, room: u64, counts: impl Fn(&Promise) -> bool) -> u64 {
+        let held = self.lanes.values().filter(|promise| counts(promise)).map(|promise| promise.disk);
+        room.saturating_sub(held.fold(0, u64::saturating_add))
+    }
+
     /// Takes what its lanes need, whether it is there or not.
     fn owe(&mut self) {
         self.memory.owe(Self::needed(&self.lanes));
@@ -153,8 +159,7 @@ impl Promises {
     /// others; how many there are.
     pub fn reserve(&self, lane: Lane, needed: u64, room: u64) -> u64 {
         let mut held = self.held();
-        let others = held.lanes.values().filter(|promise| promise.lane != lane).map(|promise| promise.disk);
-        let left = room.saturating_sub(others.fold(0, u64::saturating_add));
+        let left = held.disk_left(room, |promise| promise.lane != lane);
         if let Some(promise) = held.lanes.get_mut(&lane) {
             promise.disk = if left >= needed { needed } else { 0 };
         }
@@ -190,6 +195,11 @@ impl Promises {
         };
         self.keep()?;
         Ok(more)
+    }
+
+    /// Bytes of the disk's `room` that are held for no lane.
+    pub fn disk_left(&self, room: u64) -> u64 {
+        self.held().disk_left(room, |_| true)
     }
 
     /// Memory that a further lane may take, bytes.

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use tensorlink_node::Speed;
 use tensorlink_node::budget::Budget;
 use tensorlink_node::ports::StoreError;
 use tensorlink_node::price::Prices;
@@ -12,7 +13,8 @@ use tensorlink_worker::{Limits, WorkerConfig};
 /// A worker that lends so much memory to so many lanes, for a wei of SNO, at a risk of 100.
 pub(crate) fn config(memory: u64, max_lanes: u16) -> WorkerConfig {
     let limits = Limits { stake: 100, ..Limits::NONE };
-    WorkerConfig { memory: Budget::new(memory), max_lanes, prices: Prices { sno: 1, eth: None }, limits, credit: None }
+    let (memory, speed, prices) = (Budget::new(memory), Speed::LEAST, Prices { sno: 1, eth: None });
+    WorkerConfig { memory, max_lanes, speed, prices, limits, credit: None }
 }
 
 /// A disk, once whoever had it open before has ended.

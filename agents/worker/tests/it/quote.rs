@@ -237,8 +237,7 @@ async fn asked(
     });
     let folder = tempfile::tempdir().unwrap();
     let prices = Prices { sno: PRICE, eth: None };
-    let mut config =
-        WorkerConfig { memory: Budget::new(1 << 30), max_lanes: 1, prices, limits: Limits::NONE, credit: None };
+    let mut config = WorkerConfig { prices, limits: Limits::NONE, ..config(1 << 30, 1) };
     change(&mut config);
     let context = Context {
         ports: support::ports(1, chain, store, Arc::<Hub>::default(), folder.path()),

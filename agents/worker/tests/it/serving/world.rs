@@ -13,7 +13,7 @@ use tensorlink_node::price::Prices;
 use tensorlink_node::serving::ServingShard;
 use tensorlink_node::wire::rpc::{Advance, Receipt, Request, Response};
 use tensorlink_node::wire::{decode, encode};
-use tensorlink_node::{Identity, Roster};
+use tensorlink_node::{Identity, Roster, Speed};
 use tensorlink_num::Tensor;
 use tensorlink_program::Reference;
 use tensorlink_proof::commit::{receipt_list, verify_signer};
@@ -111,6 +111,7 @@ impl World {
             config: WorkerConfig {
                 memory: Budget::new(1 << 30),
                 max_lanes: 1,
+                speed: Speed::LEAST,
                 prices: Prices { sno: 1, eth: None },
                 limits: Limits { stake: 100, ..Limits::NONE },
                 credit,
