@@ -16,6 +16,7 @@
 //! | `subject` | what is measured: decoders with random weights, and a trained one |
 //! | `alone` | the engine alone, which goes on with a text |
 //! | `model`, `logits` | accuracy: of folders, over sentences; of decoders, over text that goes on |
+//! | [`speed`] | multiply-adds and bytes a second of a device, as workers advertise them |
 //! | `prefill`, `decode`, `floats` | a whole text, and one more token, against libtorch's floats |
 //! | `llamacpp` | both, and accuracy, against llama.cpp |
 //! | `train`, `step` | a training step against libtorch's autograd; models in training |
@@ -54,6 +55,7 @@ mod prefill;
 mod receipts;
 mod row;
 mod serving;
+pub mod speed;
 mod step;
 mod subject;
 mod table;

@@ -1,8 +1,10 @@
 //! How fast a worker computes, as it measured itself and tells everybody.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use tensorlink_model::Setting;
-use tensorlink_placement::node::Tier;
+pub use tensorlink_placement::node::Tier;
 use thiserror::Error;
 
 /// Most multiply-adds a second that are believed: a hundred times what the fastest device of today has.
@@ -94,6 +96,21 @@ impl TryFrom<Measured> for Speed {
     }
 }
 
+/// For people, in billions.
+impl fmt::Display for Speed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let billions = |amount: u64| amount as f64 / 1e9;
+        let Measured { fast, standard, reference, memory } = self.0;
+        let [fast, standard, reference, memory] = [fast, standard, reference, memory].map(billions);
+        write!(
+            f,
+            "tier {}: {standard:.1} billion multiply-adds a second (fast {fast:.1}, reference {reference:.1}), \
+             {memory:.1} GB a second from memory",
+            self.tier()
+        )
+    }
+}
+
 impl From<Speed> for Measured {
     fn from(speed: Speed) -> Self {
         speed.0
@@ -124,6 +141,14 @@ mod tests {
                 assert_eq!(with(|of| *field(of) = value).unwrap_err().value, value);
             }
         }
+    }
+
+    #[test]
+    fn people_are_told_billions() {
+        let measured = Measured { fast: 25_040_000_000, standard: 12_000_000_000, reference: 1, memory: 4_960_000_000 };
+        let words =
+            "tier C: 12.0 billion multiply-adds a second (fast 25.0, reference 0.0), 5.0 GB a second from memory";
+        assert_eq!(Speed::try_from(measured).unwrap().to_string(), words);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What a worker says of itself, or what was measured of it.
 
+use std::fmt;
+
 use crate::number::{Invalid, at_least_zero, positive};
 
 /// The width in which a model's weights are multiplied.
@@ -24,7 +26,7 @@ pub struct Rates {
     pub int16: f64,
 }
 
-/// A class of devices by peak teraflops.
+/// A class of devices by teraflops: by what its maker states, or by what was measured.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Tier {
     /// Less than 5.
@@ -36,13 +38,23 @@ pub enum Tier {
 }
 
 impl Tier {
-    /// The class of a peak.
+    /// The class of a device with so many.
     pub fn of(teraflops: f64) -> Self {
         match teraflops {
-            peak if peak >= 20.0 => Self::A,
-            peak if peak >= 5.0 => Self::B,
+            many if many >= 20.0 => Self::A,
+            some if some >= 5.0 => Self::B,
             _ => Self::C,
         }
+    }
+}
+
+impl fmt::Display for Tier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::A => "A",
+            Self::B => "B",
+            Self::C => "C",
+        })
     }
 }
 

@@ -4,7 +4,7 @@
 //! library alone, so that they start on machines without a GPU. Where the CUDA libraries were installed they are
 //! loaded on demand.
 
-use std::ffi::c_int;
+use std::ffi::{CStr, c_int};
 use std::sync::OnceLock;
 
 use libloading::Library;
@@ -31,6 +31,9 @@ fn failed(why: impl Into<String>) -> EngineError {
 const DRIVER: &str = "libcuda.so.1";
 #[cfg(not(unix))]
 const DRIVER: &str = "nvcuda.dll";
+
+/// Bytes of a device's name, at most.
+const NAME: usize = 256;
 
 /// `cudaErrorNoDevice`: a driver without a device.
 const NO_DEVICE: c_int = 100;
@@ -127,6 +130,34 @@ pub(crate) fn compute_capability(index: usize) -> Result<(u8, u8), EngineError> 
     };
     let [major, minor] = COMPUTE_CAPABILITY.map(attribute);
     Ok((major?, minor?))
+}
+
+/// A CUDA device as its maker calls it.
+///
+/// # Errors
+/// [`EngineError::Device`] if the device or its driver is not there.
+pub(crate) fn name(index: usize) -> Result<String, EngineError> {
+    reach(index)?;
+    // SAFETY: NVIDIA's own library, which the runtime has loaded and initialised when it counted devices.
+    let (index, driver) = (number(index)?, unsafe { Library::new(DRIVER) }.map_err(|error| failed(error.to_string()))?);
+    let (mut device, mut name): (c_int, [u8; NAME]) = (0, [0; NAME]);
+    // SAFETY: names and signatures are those of the CUDA driver API; both pointers outlive the calls, and the last
+    // byte of the name is not given away, so that it ends.
+    let status = unsafe {
+        let get: libloading::Symbol<'_, unsafe extern "C" fn(*mut c_int, c_int) -> c_int> =
+            driver.get(b"cuDeviceGet\0").map_err(|error| failed(error.to_string()))?;
+        let called: libloading::Symbol<'_, unsafe extern "C" fn(*mut u8, c_int, c_int) -> c_int> =
+            driver.get(b"cuDeviceGetName\0").map_err(|error| failed(error.to_string()))?;
+        match get(&raw mut device, index) {
+            0 => called(name.as_mut_ptr(), NAME as c_int - 1, device),
+            status => status,
+        }
+    };
+    let name = CStr::from_bytes_until_nul(&name).map_err(|error| failed(error.to_string()))?;
+    match status {
+        0 => Ok(name.to_string_lossy().into_owned()),
+        _ => Err(failed(format!("CUDA error {status} when asked for its name"))),
+    }
 }
 
 /// Bytes free on a CUDA device. What libtorch keeps of memory that it no longer uses counts as taken: ask before there

@@ -20,7 +20,7 @@
 //! | `chain`, `sum` | runs of elementwise operators; gradients and their sum |
 //! | `simd` | one loop compiled for several instruction sets |
 //! | [`float`] | transformers in floating point: what exact mode is calibrated by and measured against |
-//! | `cuda`, `memory` | loading CUDA on demand; free memory |
+//! | `cuda`, `memory`, `hardware` | loading CUDA on demand; free memory; what a device is called |
 //!
 //! The engine computes the bits of the scalar reference:
 //!
@@ -58,6 +58,7 @@ mod cuda;
 mod device;
 mod engine;
 pub mod float;
+mod hardware;
 mod host;
 mod kernels;
 mod matmul;

@@ -43,7 +43,8 @@ where
         // Ended here, too, where what follows is not the end of all: this worker begins anew.
         let end = shutdown.child_token();
         let engine = (context.engine)()?.describe();
-        tracing::info!(address = %context.ports.identity.address(), %engine, "worker starts");
+        let speed = context.config.speed;
+        tracing::info!(address = %context.ports.identity.address(), %engine, %speed, "worker starts");
         let requests = context.ports.net.serve(Protocol::Rpc).await?;
         let streams = context.ports.net.accept(Protocol::Tensor).await?;
         context.ports.net.set_gate(context.roster.clone());

@@ -35,7 +35,7 @@ use crate::simd::Simd;
 #[cfg(target_arch = "x86_64")]
 use crate::sum::Sum;
 use crate::tensor::{TorchTensor, device as failed};
-use crate::{cuda, host, memory, torch};
+use crate::{cuda, hardware, host, memory, torch};
 
 /// [`Engine`] on libtorch, exact.
 #[derive(Clone, Debug)]
@@ -119,6 +119,14 @@ impl TorchEngine {
     /// [`EngineError::Device`] if the system does not tell.
     pub fn memory(&self) -> Result<u64, EngineError> {
         memory::free(self.device)
+    }
+
+    /// The model of the processor or of the GPU, as its maker calls it.
+    ///
+    /// # Errors
+    /// [`EngineError::Device`] if the GPU's driver does not tell.
+    pub fn hardware(&self) -> Result<String, EngineError> {
+        hardware::name(self.device)
     }
 
     fn execute_by_libtorch(
