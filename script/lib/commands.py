@@ -35,16 +35,21 @@ END = re.compile(r"\s(?:#|\||&|;|>|<(?=\s))|[;)]|$", re.MULTILINE)
 SCRIPT = re.compile(r"(?<![\w./-])(?:\./)?(?P<name>script/[a-z][a-z-]*)(?![\w./-])(?P<rest>[^`\n]*)")
 PLACEHOLDER = re.compile(r"[^a-z]|.*[<{…]")
 COMMON = {"--help", "-h", "--version", "-V"}
+# The head of a table of arguments, which are no flags. A command that has some may have others below it as well.
+ARGUMENT = "| argument |"
 
 
 def program():
-    """By its words, the flags of each command, and whether they take a value; those of all under ()."""
+    """By its words, the flags of each command, and whether they take a value; those of all under (). Beside them stands
+    ARGUMENT for those that take arguments."""
     known, words = {}, None
     for line in (ROOT / REFERENCE).read_text(encoding="utf-8").splitlines():
         if section := SECTION.match(line):
             title = section[1].split()
             words = tuple(title[1:]) if title[0] == "tensorlink" else ()
             known[words] = {}
+        elif words is not None and line.startswith(ARGUMENT):
+            known[words][ARGUMENT] = True
         elif words is not None and (option := OPTION.match(line)):
             for name in option["names"].split(","):
                 known[words][name.strip()] = option["value"] is not None
@@ -75,6 +80,8 @@ def of_program(known, command):
                 return f"`tensorlink {' '.join(path)}` has no {name}"
             skip = flags[name] and not value
         elif any(other[:-1] == path for other in known if other):
+            if path + (word,) not in known and ARGUMENT in known.get(path, {}):
+                continue
             for choice in word.split("|"):
                 if path + (choice,) not in known and not PLACEHOLDER.match(choice):
                     return f"`tensorlink {' '.join((*path, choice))}` is no command"

@@ -96,11 +96,13 @@ Examples:
     Localnet(localnet::LocalnetCommand),
     /// Check the machine and the configuration: device, disk, key, deployment, chain, clock, gas, ports, peers.
     Check,
-    /// Measure speed, accuracy, memory, cost of receipts and gas on this machine, each against its goal.
+    /// Measure speed, accuracy, memory, cost of receipts and gas on this machine, each against its goal; or what a
+    /// worker advertises of it.
     #[command(after_help = "\
 Examples:
   tensorlink bench                                     everything; some minutes
   tensorlink bench memory gas                          two rows
+  tensorlink bench profile                             what a worker advertises of this machine
   tensorlink bench train --large                       a training step of 208 million weights in place of 15
   tensorlink bench llamacpp                            against llama.cpp, once `script/setup --llamacpp` has fetched it")]
     Bench(bench::BenchArgs),

@@ -111,6 +111,14 @@ pub fn home() -> Option<PathBuf> {
     set(HOME).or_else(|| set("HOME").map(|home| home.join(".tensorlink")))
 }
 
+/// The folder of what any command can find out anew: `tensorlink` in `XDG_CACHE_HOME`, else in `.cache` in the home
+/// folder.
+pub fn cache() -> Option<PathBuf> {
+    let set = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let caches = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
+    Some(caches?.join("tensorlink"))
+}
+
 /// The file that is read where none is named: the user's own, else that of the local network.
 fn found(home: &Path) -> Option<PathBuf> {
     [home.join(NAME), home.join(LOCALNET).join(NAME)].into_iter().find(|path| path.exists())

@@ -7,6 +7,7 @@
 //! | [`node`], [`origin`] | a node put together from its adapters; which chain its data folder belongs to |
 //! | [`native`] | libtorch behind the trait of native mode |
 //! | [`keys`], [`device`], [`amount`] | key, device, amounts and sizes as people write them |
+//! | [`profile`], [`disk`] | how fast this machine computes; room on its disk |
 //! | [`watch`], [`report`], [`output`] | live view of a job; what it came to; printing |
 //! | [`signs`] | when each worker was heard of last, and by when it must act |
 //! | [`live`], [`when`] | what is said beside the live view; times as people read them |
@@ -38,6 +39,7 @@ pub mod args;
 pub mod commands;
 pub mod config;
 pub mod device;
+pub mod disk;
 pub mod dispute;
 pub mod hf_tokenizer;
 pub mod keys;
@@ -48,6 +50,7 @@ pub mod origin;
 pub mod output;
 mod peers;
 pub mod process;
+pub mod profile;
 pub mod quantized;
 #[cfg(test)]
 mod reference;

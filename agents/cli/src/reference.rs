@@ -31,13 +31,15 @@ fn markdown() -> String {
     page
 }
 
-/// A section for each command that does something, after one line for each that only has others below it.
+/// A section for each command that does something, after one line for each that only has others below it; one that has
+/// both comes first.
 fn commands(page: &mut String, parent: &Command) {
     for command in parent.get_subcommands().filter(|command| command.get_name() != "help" && !command.is_hide_set()) {
         let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
         let about = command.get_long_about().or_else(|| command.get_about());
         write!(page, "\n## {name}\n\n{}\n", about.map(prose).unwrap_or_default()).unwrap();
-        if command.get_subcommands().next().is_some() {
+        let below = command.get_subcommands().next().is_some();
+        if below && command.is_subcommand_required_set() {
             commands(page, command);
             continue;
         }
@@ -48,6 +50,9 @@ fn commands(page: &mut String, parent: &Command) {
         table(page, "option", &own().filter(|arg| !arg.is_positional()).collect::<Vec<_>>());
         if let Some(after) = command.get_after_long_help().or_else(|| command.get_after_help()) {
             write!(page, "\n```text\n{}\n```\n", after.to_string().trim()).unwrap();
+        }
+        if below {
+            commands(page, command);
         }
     }
 }

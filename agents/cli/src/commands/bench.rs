@@ -3,13 +3,15 @@
 //! Arguments that help does not show are how the bench's own processes are told their part.
 #![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
 
+pub mod profile;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Error, Result};
 use async_trait::async_trait;
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use tensorlink_bench::{Bench, Binary, Engines, Extent, Joined, Part, Place, Row};
 use tensorlink_native::Floats;
 use tensorlink_node::Identity;
@@ -21,8 +23,22 @@ use crate::native::Libtorch;
 use crate::node::Node;
 use crate::{advice, device, output};
 
+#[derive(Subcommand, Debug)]
+pub enum BenchCommand {
+    /// Measure what a worker advertises of this machine: multiply-adds a second in each setting, bytes a second from
+    /// memory, and the tier that follows. A worker that starts takes what is remembered; this measures anew.
+    #[command(after_help = "\
+Examples:
+  tensorlink bench profile
+  tensorlink bench profile --device cuda:1")]
+    Profile(profile::ProfileArgs),
+}
+
 #[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct BenchArgs {
+    #[command(subcommand)]
+    pub command: Option<BenchCommand>,
     /// Only these rows [default: all].
     #[arg(value_enum, value_name = "ROW")]
     pub only: Vec<Row>,
@@ -71,6 +87,9 @@ impl BenchArgs {
 
 /// Measures what was asked for, prints it.
 pub async fn run(config: &Config, args: &BenchArgs, shutdown: CancellationToken) -> Result<()> {
+    if let Some(BenchCommand::Profile(args)) = &args.command {
+        return profile::run(config, args).await;
+    }
     let (extent, model) = (Extent { quick: args.quick, large: args.large }, args.model.as_deref());
     let bench = Bench { binary: &This { config }, extent, model, device: &args.device };
     match args.part() {

@@ -12,7 +12,7 @@ use tensorlink_node::budget::Budget;
 use tensorlink_node::ports::ChainError;
 use tensorlink_node::ports::chain::Role;
 use tensorlink_node::price::Prices;
-use tensorlink_node::{Ports, Roster, Speed};
+use tensorlink_node::{Ports, Roster, blocking};
 use tensorlink_tensor::TorchEngine;
 use tensorlink_validator::Witness;
 use tensorlink_worker::{Context as WorkerContext, Limits, Worker, WorkerConfig, WorkerError};
@@ -22,6 +22,7 @@ use crate::amount::{parse_amount, parse_size};
 use crate::config::Config;
 use crate::device;
 use crate::node::Node;
+use crate::profile;
 
 #[derive(Subcommand, Debug)]
 pub enum WorkerCommand {
@@ -100,6 +101,8 @@ where
     let duration = args.max_duration.or(file.max_duration).unwrap_or(DEFAULT_MAX_DURATION);
     let wait = args.max_wait.or(file.max_wait).unwrap_or(DEFAULT_MAX_WAIT);
     let disk = parse_size(&pick(&args.disk, &file.disk).unwrap_or_else(|| DEFAULT_DISK.into()))?;
+    let measured = engine.clone();
+    let speed = blocking(move || profile::known_or_measured(&measured)).await?;
     let make = device::factory(engine);
 
     let node = Node::start(config, disk, &shutdown).await?;
@@ -117,7 +120,7 @@ where
             config: WorkerConfig {
                 memory: memory.clone(),
                 max_lanes: MAX_LANES,
-                speed: Speed::LEAST,
+                speed,
                 prices: Prices { sno: price, eth: eth_price },
                 limits: Limits { stake: max_stake.unwrap_or(stake.bonded), duration, wait },
                 credit: None,

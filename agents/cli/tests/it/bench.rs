@@ -97,3 +97,34 @@ fn rows_are_picked_and_what_fails_is_named() {
     assert_eq!((&figures[0]["row"], &figures[0]["verdict"]), (&"model".into(), &"not_measured".into()));
     assert!(figures.len() > 5, "the other row is measured all the same");
 }
+
+#[test]
+fn a_profile_is_measured_anew_and_remembered() {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = |caches: Option<&Path>| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tensorlink"));
+        command.current_dir(folder.path()).env("TENSORLINK_HOME", "/nonexistent").env_remove("TENSORLINK_DEVICE");
+        command.env_remove("HOME").env_remove("XDG_CACHE_HOME");
+        command.envs(caches.map(|caches| ("XDG_CACHE_HOME", caches)));
+        command.args(["bench", "profile", "--device", "cpu", "--json"]);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        figures(&output).remove(0)
+    };
+    let found = profile(Some(folder.path()));
+    for rate in ["fast", "standard", "reference", "memory", "free_memory"] {
+        assert!(found[rate].as_u64().is_some_and(|rate| rate > 0), "{found}");
+    }
+    let path = folder.path().join("tensorlink/speed.json");
+    assert_eq!(found["cache"].as_str(), path.to_str());
+    let remembered: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    for of in ["fast", "standard", "reference", "memory"] {
+        assert_eq!(remembered[0]["speed"][of], found[of]);
+    }
+    // What is remembered is not believed, but replaced.
+    std::fs::write(&path, "[").unwrap();
+    let again = profile(Some(folder.path()));
+    let remembered: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    assert_eq!((remembered.as_array().unwrap().len(), &remembered[0]["speed"]["fast"]), (1, &again["fast"]));
+    assert_eq!(profile(None)["cache"], Value::Null, "nobody's home");
+}

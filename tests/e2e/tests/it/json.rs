@@ -56,6 +56,7 @@ async fn jobs_and_disputes_are_told_as_the_book_says() {
         (OBSERVER, &["dispute", "explain", "--job", "1", "--stage", "0", "--interval", "1"]),
         (USER, &["key", "address"]),
         (VALIDATOR, &["balance"]),
+        (OBSERVER, &["bench", "profile"]),
     ] {
         let values = read(&network, account, arguments).await;
         assert!(!values.is_empty(), "{arguments:?} printed nothing");

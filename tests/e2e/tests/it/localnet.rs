@@ -38,6 +38,8 @@ impl Home {
     /// A command that knows this home, in the empty folder.
     pub(crate) fn at_home(&self, mut command: Command) -> Command {
         command.env("TENSORLINK_HOME", self.0.path().join("home")).env("HOME", self.0.path());
+        // How fast this machine is, is measured once for all tests.
+        command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
         command.current_dir(self.folder());
         command
     }

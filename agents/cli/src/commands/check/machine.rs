@@ -16,9 +16,7 @@ const AHEAD: u64 = 300;
 
 /// What is free where a folder is, or will be.
 pub(super) fn disk(folder: &Path) -> Result<String> {
-    let there = folder.ancestors().find(|folder| folder.exists()).unwrap_or_else(|| Path::new("."));
-    let about = rustix::fs::statvfs(there).with_context(|| format!("{} cannot be looked at", there.display()))?;
-    let free = about.f_bavail.saturating_mul(about.f_frsize);
+    let free = crate::disk::free(folder)?;
     let gibibytes = |bytes: u64| bytes as f64 / f64::from(1 << 30);
     ensure!(
         free >= ROOM,

@@ -156,6 +156,8 @@ fn bare(path: &Path) -> Command {
     }
     // Nor anything of a network that runs for whoever runs the tests.
     command.env("TENSORLINK_HOME", "/nonexistent");
+    // How fast this machine is, is measured once for all of them.
+    command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
     // Dozens of programs share two processors: more threads would only wait for each other. Results depend on none.
     command.env("OMP_NUM_THREADS", "1");
     command
