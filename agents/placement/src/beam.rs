@@ -6,6 +6,7 @@
 //! crowds out those that can go on.
 
 use crate::problem::{Goal, Problem};
+use crate::table::{Grid, at};
 
 /// How wide a beam is, and what counts in it beside the goal.
 #[derive(Clone, Debug)]
@@ -48,9 +49,10 @@ struct Kept {
 
 impl Kept {
     fn add(&mut self, label: Label, last: usize) {
-        let from = label.parent as usize * self.words;
+        // A label without a parent has one that is beyond all, of which there are no words.
+        let from = self.words.saturating_mul(label.parent as usize);
         for word in 0..self.words {
-            let inherited = if label.parent == u32::MAX { 0 } else { self.visited[from + word] };
+            let inherited = self.visited.get(from.saturating_add(word)).copied().unwrap_or(0);
             let own = if word == last / 64 { 1 << (last % 64) } else { 0 };
             self.visited.push(inherited | own);
         }
@@ -58,7 +60,7 @@ impl Kept {
     }
 
     fn has(&self, at: usize, node: usize) -> bool {
-        self.visited[at * self.words + node / 64] >> (node % 64) & 1 == 1
+        self.visited.get(at * self.words + node / 64).is_some_and(|word| word >> (node % 64) & 1 == 1)
     }
 
     fn order(&self, label: Label, last: usize) -> Vec<usize> {
@@ -80,7 +82,7 @@ impl Beam<'_> {
         let mut slots = vec![FREE; (problem.layers + 1) * nodes * self.sets];
         let mut kept = Kept { labels: vec![], visited: vec![], words: nodes.div_ceil(64) };
         let open: Vec<usize> = (0..nodes).filter(|node| !taken.get(*node).copied().unwrap_or(false)).collect();
-        let furthest = self.furthest(problem, &open);
+        let furthest = self.furthest(problem, taken);
         for node in &open {
             self.advance(problem, &furthest, &mut slots, None, 0, *node);
         }
@@ -104,25 +106,22 @@ impl Beam<'_> {
     }
 
     /// By boundary and node: the furthest end of a stage that memory and the cap allow; 0 for nodes that are not open.
-    fn furthest(&self, problem: &Problem, open: &[usize]) -> Vec<usize> {
+    fn furthest(&self, problem: &Problem, taken: &[bool]) -> Grid<usize> {
         let capped = self.goal.cap < f64::MAX;
-        let mut ends = vec![0; problem.layers * problem.nodes()];
-        for first in 0..problem.layers {
-            for node in open {
-                ends[first * problem.nodes() + node] = match capped {
-                    true => problem.furthest_within(*node, first, self.goal.cap),
-                    false => problem.furthest(*node, first),
-                };
-            }
-        }
-        ends
+        let end = |first: usize, node: usize| match capped {
+            _ if taken.get(node).copied().unwrap_or(false) => 0,
+            true => problem.furthest_within(node, first, self.goal.cap),
+            false => problem.furthest(node, first),
+        };
+        let ends = (0..problem.layers).flat_map(|first| (0..problem.nodes()).map(move |node| end(first, node)));
+        Grid::new(problem.nodes(), ends, 0)
     }
 
     /// The labels of a boundary that go on.
     fn gather(&self, slots: &[Label], boundary: usize, nodes: usize, into: &mut Vec<(Label, usize)>) {
         into.clear();
         let group = nodes * self.sets;
-        let labels = slots[boundary * group..(boundary + 1) * group].iter().enumerate();
+        let labels = slots.iter().skip(boundary * group).take(group).enumerate();
         into.extend(labels.filter(|(_, label)| label.rank < f64::INFINITY).map(|(at, label)| (*label, at / self.sets)));
         if into.len() > self.width {
             into.select_nth_unstable_by(self.width, |a, b| a.0.rank.total_cmp(&b.0.rank));
@@ -135,20 +134,20 @@ impl Beam<'_> {
     fn advance(
         &self,
         problem: &Problem,
-        furthest: &[usize],
+        furthest: &Grid<usize>,
         slots: &mut [Label],
         from: Option<(Label, usize, usize)>,
         boundary: usize,
         node: usize,
     ) {
         let Goal { weights, cap } = self.goal;
-        let most = furthest[boundary * problem.nodes() + node];
+        let most = furthest.at(boundary, node);
         if most <= boundary {
             return;
         }
-        let mut entered = self.enter[node];
+        let mut entered = at(self.enter, node);
         let (mut set, mut parent, mut first) = (0, u32::MAX, node as u32);
-        if let Some((label, last, at)) = from {
+        if let Some((label, last, parent_at)) = from {
             if problem.flow(last, node, boundary) > cap {
                 return;
             }
@@ -156,10 +155,10 @@ impl Beam<'_> {
             if weights.latency > 0.0 {
                 entered += weights.latency * problem.wait(last, node, boundary);
             }
-            (set, parent, first) = (label.set, at as u32, label.first);
+            (set, parent, first) = (label.set, parent_at as u32, label.first);
         }
         let set: u64 = set + tensorlink_draws::word(node as u64, 1) / (1 << 12);
-        let per_second = weights.latency + weights.energy * problem.watts[node];
+        let per_second = weights.latency + weights.energy * problem.watts(node);
         let back = if weights.latency > 0.0 { weights.latency * problem.back(node, first as usize) } else { 0.0 };
         let span = most - boundary;
         for shorter in 0..=self.shorter.min(span - 1) {
@@ -169,10 +168,12 @@ impl Beam<'_> {
             if cost >= self.bound {
                 continue;
             }
-            let rest = if end == problem.layers { back } else { back + self.leave[node] };
+            let rest = if end == problem.layers { back } else { back + at(self.leave, node) };
             let label = Label { cost, rank: cost + rest, set, parent, first };
             let group = (end * problem.nodes() + node) * self.sets;
-            offer(&mut slots[group..group + self.sets], label);
+            if let Some(group) = slots.get_mut(group..group + self.sets) {
+                offer(group, label);
+            }
         }
     }
 }
@@ -180,17 +181,17 @@ impl Beam<'_> {
 /// Keeps a label if it is better than that of the same set, or than the worst.
 #[inline]
 fn offer(slots: &mut [Label], label: Label) {
-    let mut worst = 0;
-    for (at, slot) in slots.iter().enumerate() {
+    let mut worst: Option<&mut Label> = None;
+    for slot in slots {
         if slot.set == label.set && slot.parent != u32::MAX || slot.rank == f64::INFINITY {
-            worst = at;
+            worst = Some(slot);
             break;
         }
-        if slot.rank > slots[worst].rank {
-            worst = at;
+        if worst.as_ref().is_none_or(|worst| slot.rank > worst.rank) {
+            worst = Some(slot);
         }
     }
-    if label.rank < slots[worst].rank {
-        slots[worst] = label;
+    if let Some(worst) = worst.filter(|worst| label.rank < worst.rank) {
+        *worst = label;
     }
 }

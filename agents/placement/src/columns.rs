@@ -4,6 +4,8 @@
 //! Costs of stages and hops are added if sums count, and else the largest counts: `ADD` says which. Costs never fall
 //! along a chain either way, so what reaches `bound` is dropped.
 
+use std::iter::{once, repeat_n};
+
 use crate::problem::{Goal, Problem};
 
 /// One cost after another.
@@ -15,7 +17,7 @@ fn and<const ADD: bool>(a: f64, b: f64) -> f64 {
 /// The cost of a node's stage that takes so many seconds.
 #[inline]
 fn stage<const ADD: bool>(problem: &Problem, goal: &Goal, node: usize, seconds: f64) -> f64 {
-    if ADD { seconds * (goal.weights.latency + goal.weights.energy * problem.watts[node]) } else { seconds }
+    if ADD { seconds * (goal.weights.latency + goal.weights.energy * problem.watts(node)) } else { seconds }
 }
 
 /// The cost of a hop; infinite over a link that is closed or slower than the cap.
@@ -77,12 +79,12 @@ pub(crate) fn prepend<const ADD: bool>(
         if left == f64::INFINITY {
             continue;
         }
-        for first in (0..end).rev() {
+        for (first, least) in before.iter_mut().enumerate().take(end).rev() {
             let seconds = problem.seconds(node, first, end);
             if problem.furthest(node, first) < end || seconds > goal.cap {
                 break;
             }
-            before[first] = before[first].min(and::<ADD>(left, stage::<ADD>(problem, goal, node, seconds)));
+            *least = least.min(and::<ADD>(left, stage::<ADD>(problem, goal, node, seconds)));
         }
     }
 }
@@ -117,42 +119,37 @@ pub(crate) fn trace<const ADD: bool>(
     order: &[usize],
     columns: &[Vec<f64>],
 ) -> Option<Vec<usize>> {
-    let mut ends = vec![problem.layers; order.len()];
+    let mut ends = Vec::with_capacity(order.len());
     let mut end = problem.layers;
-    for at in (0..order.len()).rev() {
-        ends[at] = end;
-        let node = order[at];
+    let mut earlier = order.iter().rev().skip(1);
+    for (node, column) in order.iter().zip(columns).rev() {
+        ends.push(end);
+        let previous = earlier.next();
         let mut best = (f64::INFINITY, None);
-        for first in (0..end).rev() {
-            let seconds = problem.seconds(node, first, end);
-            if problem.furthest(node, first) < end || seconds > goal.cap {
+        for (first, cost) in column.iter().enumerate().take(end).rev() {
+            let seconds = problem.seconds(*node, first, end);
+            if problem.furthest(*node, first) < end || seconds > goal.cap {
                 break;
             }
-            let cost = columns[at][first];
-            let entered = match at.checked_sub(1) {
-                Some(earlier) => and::<ADD>(cost, hop::<ADD>(problem, goal, order[earlier], node, first)),
-                None => cost,
-            };
-            let cost = and::<ADD>(entered, stage::<ADD>(problem, goal, node, seconds));
+            let entered =
+                previous.map_or(*cost, |from| and::<ADD>(*cost, hop::<ADD>(problem, goal, *from, *node, first)));
+            let cost = and::<ADD>(entered, stage::<ADD>(problem, goal, *node, seconds));
             if cost < best.0 {
                 best = (cost, Some(first));
             }
         }
         end = best.1?;
     }
+    ends.reverse();
     (end == 0).then_some(ends)
 }
 
 /// The column before any node.
 pub(crate) fn start(problem: &Problem) -> Vec<f64> {
-    let mut column = vec![f64::INFINITY; problem.layers + 1];
-    column[0] = 0.0;
-    column
+    once(0.0).chain(repeat_n(f64::INFINITY, problem.layers)).collect()
 }
 
 /// The column behind every node.
 pub(crate) fn finish(problem: &Problem) -> Vec<f64> {
-    let mut column = vec![f64::INFINITY; problem.layers + 1];
-    column[problem.layers] = 0.0;
-    column
+    repeat_n(f64::INFINITY, problem.layers).chain(once(0.0)).collect()
 }

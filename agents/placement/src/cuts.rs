@@ -27,7 +27,7 @@ pub(crate) fn cut(problem: &Problem, goal: &Goal, order: &[usize]) -> Option<Cut
 
 /// What a second of all nodes costs.
 pub(crate) fn price(problem: &Problem, order: &[usize]) -> f64 {
-    order.iter().map(|node| problem.price[*node]).sum()
+    order.iter().map(|node| problem.price(*node)).sum()
 }
 
 /// Seconds of the slowest stage or transfer.
@@ -49,7 +49,7 @@ pub(crate) fn sum(problem: &Problem, goal: &Goal, order: &[usize], ends: &[usize
     let mut cost = 0.0;
     let mut first = 0;
     for (at, (node, end)) in order.iter().zip(ends).enumerate() {
-        let per_second = goal.weights.latency + goal.weights.energy * problem.watts[*node];
+        let per_second = goal.weights.latency + goal.weights.energy * problem.watts(*node);
         cost += problem.seconds(*node, first, *end) * per_second;
         if let Some(next) = order.get(at + 1) {
             cost += goal.weights.latency * problem.wait(*node, *next, *end);
@@ -64,11 +64,13 @@ pub(crate) fn sum(problem: &Problem, goal: &Goal, order: &[usize], ends: &[usize
 
 fn ends<const ADD: bool>(problem: &Problem, goal: &Goal, order: &[usize]) -> Option<Vec<usize>> {
     let mut columns = vec![start(problem)];
-    for (at, node) in order.iter().enumerate() {
+    let mut previous = None;
+    for node in order {
         let mut after = vec![f64::INFINITY; problem.layers + 1];
-        let previous = at.checked_sub(1).map(|at| order[at]);
-        extend::<ADD>(problem, goal, &columns[at], previous, *node, f64::INFINITY, &mut after);
+        let before = columns.last().map_or(&[][..], Vec::as_slice);
+        extend::<ADD>(problem, goal, before, previous, *node, f64::INFINITY, &mut after);
         columns.push(after);
+        previous = Some(*node);
     }
     trace::<ADD>(problem, goal, order, &columns)
 }

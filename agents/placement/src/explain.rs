@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use crate::best::{Effort, chains};
 use crate::model::ModelProfile;
+use crate::node::{Profile, Tier};
 use crate::objective::Figures;
 use crate::place::Request;
 use crate::plan::{Broken, Chain, Plan, Stage, hop, seconds, way_back};
@@ -85,7 +86,7 @@ fn picture(text: &mut String, request: &Request<'_>, chain: &Chain, figures: &Fi
             format_args!(
                 "  ├ node {:<6} {:?}  layers {:>3}..{:<3} {time:>9.5} s  {:<24} {}{}",
                 stage.node,
-                fleet.nodes[stage.node].tier(),
+                fleet.nodes.get(stage.node).map_or(Tier::C, Profile::tier),
                 stage.first,
                 stage.end,
                 bar,
@@ -95,7 +96,8 @@ fn picture(text: &mut String, request: &Request<'_>, chain: &Chain, figures: &Fi
         );
         let Some(next) = chain.0.get(at + 1) else { continue };
         if let Some(hop) = hop(fleet, *kind, constraints, stage.node, next.node) {
-            let bytes = model.layers[stage.end - 1].cost(*kind).activations;
+            let last = stage.end.checked_sub(1).and_then(|last| model.layers.get(last));
+            let bytes = last.map_or(0.0, |layer| layer.cost(*kind).activations);
             let (wait, flow) = (hop.wait + bytes * hop.wait_per_byte, bytes * hop.flow_per_byte);
             let why = if hop.wait > bytes * hop.wait_per_byte { "distance" } else { "bandwidth" };
             line(text, format_args!("  │   hop {wait:>29.5} s  {why}{}", slowest(flow, figures)));
@@ -114,8 +116,8 @@ fn slowest(time: f64, figures: &Figures) -> &'static str {
 /// What a stage waits for: its multiply-adds or its memory; and whether it could hold more.
 fn bound(request: &Request<'_>, stage: Stage) -> &'static str {
     let Request { fleet, model, kind, constraints, .. } = request;
-    let node = &fleet.nodes[stage.node];
-    let layers = &model.layers[stage.first..stage.end];
+    let Some(node) = fleet.nodes.get(stage.node) else { return "nothing: there is no such node" };
+    let layers = model.layers.get(stage.first..stage.end).unwrap_or_default();
     let compute: f64 = layers.iter().map(|layer| layer.cost(*kind).macs).sum::<f64>() / node.rate(model.precision);
     let read: f64 = layers.iter().map(|layer| layer.cost(*kind).reads).sum::<f64>() / node.memory_rate;
     let held: f64 = layers.iter().map(|layer| layer.weights + layer.cost(*kind).state).sum();

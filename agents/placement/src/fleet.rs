@@ -29,6 +29,6 @@ impl Fleet {
 
     /// The link between two nodes; one that never delivers if either is unknown.
     pub fn link(&self, from: usize, to: usize) -> Link {
-        self.proximity.link(from, to).unwrap_or(Link { seconds: f64::INFINITY, rate: 1.0 })
+        self.proximity.link(from, to).unwrap_or(Link::NEVER)
     }
 }

@@ -8,7 +8,8 @@
 //! | [`plan`] | chains of stages, and what they cost: the definition that all else is judged by |
 //! | [`strategy`], [`mod@place`] | strategies by name; a request, and the plan that a strategy makes of it |
 //! | [`refusal`] | why no plan fits, and what would mend it |
-//! | `problem`, `columns`, `cuts` | a request made dense, and the exact cut for an order of nodes |
+//! | `problem`, `table` | a request made dense, in tables that answer whatever they are asked |
+//! | `columns`, `cuts` | the exact cut for an order of nodes |
 //! | `beam`, `moves`, `best` | the joint search |
 //! | `oracle` | the best chain of up to eight nodes, exactly |
 //! | `rules` | what other systems do, one file each |
@@ -39,7 +40,10 @@
 //!
 //! Nothing here performs I/O, reads a clock or draws randomness of its own.
 
-#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable))]
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unreachable, clippy::indexing_slicing)
+)]
 
 mod beam;
 mod best;
@@ -64,6 +68,7 @@ pub mod refusal;
 mod rules;
 pub mod score;
 pub mod strategy;
+mod table;
 
 pub use explain::explain;
 pub use place::Request;

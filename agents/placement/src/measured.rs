@@ -97,7 +97,7 @@ impl Trust {
             let share = self.share(seen)?;
             let observed = seen.iter().any(|observation| observation.paid > 0.0);
             // What was observed is a share of the claim as it was made, and may exceed the cap.
-            Ok(if observed { scaled(claim, share) } else { scaled(&capped[at], share) })
+            Ok(scaled(if observed { claim } else { capped.get(at).unwrap_or(claim) }, share))
         };
         claims.iter().enumerate().map(believe).collect()
     }

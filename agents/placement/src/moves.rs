@@ -6,6 +6,7 @@
 use crate::columns::{extend, finish, meet, prepend, start};
 use crate::cuts::price;
 use crate::problem::{Goal, Problem};
+use crate::table::mark;
 
 /// An order that is being improved.
 pub(crate) struct Moves<'a> {
@@ -71,32 +72,34 @@ impl<'a> Moves<'a> {
 
     /// Makes an order the present one, and computes its columns.
     fn adopt<const ADD: bool>(&mut self, order: Vec<usize>) {
-        for node in &self.order {
-            self.used[*node] = false;
-        }
-        for node in &order {
-            self.used[*node] = true;
-        }
+        mark(&mut self.used, &self.order, false);
+        mark(&mut self.used, &order, true);
         self.price = price(self.problem, &order);
         self.order = order;
-        let length = self.order.len();
-        self.before = vec![start(self.problem); length + 1];
-        self.behind = vec![finish(self.problem); length + 1];
-        for at in 0..length {
-            let (done, rest) = self.before.split_at_mut(at + 1);
-            let previous = at.checked_sub(1).map(|at| self.order[at]);
-            let (from, node) = (&done[at], self.order[at]);
-            extend::<ADD>(self.problem, &self.goal, from, previous, node, f64::INFINITY, &mut rest[0]);
+        let mut column = start(self.problem);
+        let mut previous = None;
+        self.before.clear();
+        for node in &self.order {
+            let mut after = column.clone();
+            extend::<ADD>(self.problem, &self.goal, &column, previous, *node, f64::INFINITY, &mut after);
+            self.before.push(std::mem::replace(&mut column, after));
+            previous = Some(*node);
         }
-        for at in (0..length).rev() {
-            let (rest, done) = self.behind.split_at_mut(at + 1);
-            let next = self.order.get(at + 1).copied();
-            prepend::<ADD>(self.problem, &self.goal, &done[0], next, self.order[at], &mut rest[at]);
+        let cut = column.last().copied().unwrap_or(f64::INFINITY);
+        self.before.push(column);
+        let mut column = finish(self.problem);
+        let mut next = None;
+        self.behind.clear();
+        for node in self.order.iter().rev() {
+            let mut before = column.clone();
+            prepend::<ADD>(self.problem, &self.goal, &column, next, *node, &mut before);
+            self.behind.push(std::mem::replace(&mut column, before));
+            next = Some(*node);
         }
+        self.behind.push(column);
+        self.behind.reverse();
         self.cost = match (self.order.first(), self.order.last()) {
-            (Some(first), Some(last)) => {
-                self.whole::<ADD>(self.before[length][self.problem.layers], *first, *last, self.price)
-            }
+            (Some(first), Some(last)) => self.whole::<ADD>(cut, *first, *last, self.price),
             _ => f64::INFINITY,
         };
     }
@@ -125,22 +128,24 @@ impl<'a> Moves<'a> {
     /// The cost with the nodes from `start` to `end` replaced by others; infinite if it is not better.
     fn splice<const ADD: bool>(&mut self, from: usize, to: usize, nodes: &[usize]) -> f64 {
         self.budget = self.budget.saturating_sub(nodes.len().max(1));
-        let earlier = from.checked_sub(1).map(|at| self.order[at]);
+        let earlier = from.checked_sub(1).and_then(|at| self.order.get(at)).copied();
         let later = self.order.get(to).copied();
         let first = if from > 0 { self.order.first() } else { nodes.first().or(self.order.get(to)) };
         let last = if later.is_some() { self.order.last() } else { nodes.last().or(earlier.as_ref()) };
         let (Some(first), Some(last)) = (first.copied(), last.copied()) else { return f64::INFINITY };
-        let price = self.price - price(self.problem, &self.order[from..to]) + price(self.problem, nodes);
+        let (Some(before), Some(behind)) = (self.before.get(from), self.behind.get(to)) else { return f64::INFINITY };
+        let replaced = self.order.get(from..to).unwrap_or_default();
+        let price = self.price - price(self.problem, replaced) + price(self.problem, nodes);
         let bound = self.bound::<ADD>(price);
         let mut previous = earlier;
         let [mut column, mut next] = std::mem::take(&mut self.scratch);
-        column.copy_from_slice(&self.before[from]);
+        column.clone_from(before);
         for node in nodes {
             extend::<ADD>(self.problem, &self.goal, &column, previous, *node, bound, &mut next);
             std::mem::swap(&mut column, &mut next);
             previous = Some(*node);
         }
-        let cut = meet::<ADD>(self.problem, &self.goal, &column, previous, &self.behind[to], later);
+        let cut = meet::<ADD>(self.problem, &self.goal, &column, previous, behind, later);
         self.scratch = [column, next];
         self.whole::<ADD>(cut, first, last, price)
     }
@@ -182,7 +187,7 @@ impl<'a> Moves<'a> {
                     }
                 }
                 for node in 0..self.problem.nodes() {
-                    if self.used[node] {
+                    if self.used.get(node).copied().unwrap_or(true) {
                         continue;
                     }
                     let cost = self.splice::<ADD>(at, end, &[node]);
@@ -211,7 +216,7 @@ impl<'a> Moves<'a> {
                     return improved;
                 }
                 // An improvement keeps the length, since no move here adds or removes a node.
-                let run = self.order[from..to].to_vec();
+                let run = self.order.get(from..to).unwrap_or_default().to_vec();
                 let mut swapped = run.clone();
                 swapped.swap(0, to - from - 1);
                 let mut later = run.clone();
@@ -220,7 +225,8 @@ impl<'a> Moves<'a> {
                 earlier.rotate_right(1);
                 let reversed: Vec<usize> = run.iter().rev().copied().collect();
                 for nodes in [swapped, later, earlier, reversed] {
-                    improved |= nodes != self.order[from..to] && self.take::<ADD>(from, to, &nodes);
+                    let same = self.order.get(from..to) == Some(nodes.as_slice());
+                    improved |= !same && self.take::<ADD>(from, to, &nodes);
                 }
             }
         }

@@ -2,9 +2,10 @@
 //!
 //! Exponential: tests and figures use it for up to eight nodes.
 
-use crate::columns::{extend, start};
+use crate::columns::{extend, finish, start};
 use crate::cuts::{Cut, cut};
 use crate::problem::{Goal, Problem};
+use crate::table::at;
 
 /// The most nodes that it takes.
 pub(crate) const MOST: usize = 8;
@@ -49,9 +50,9 @@ impl Tree<'_> {
             if self.order.contains(&node) || self.order.len() >= self.problem.layers {
                 continue;
             }
-            let depth = self.order.len();
             let previous = self.order.last().copied();
-            let column = |add: bool, from: &[f64]| {
+            let column = |add: bool, columns: &[Vec<f64>]| {
+                let from = columns.last().map_or(&[][..], Vec::as_slice);
                 let mut after = from.to_vec();
                 match add {
                     true => extend::<true>(self.problem, self.goal, from, previous, node, f64::INFINITY, &mut after),
@@ -60,8 +61,8 @@ impl Tree<'_> {
                 after
             };
             // A goal without sums needs no column of them, and one without bottlenecks none of those.
-            let sums = if self.goal.adds() { column(true, &self.sums[depth]) } else { vec![] };
-            let widest = if self.goal.bounds() { column(false, &self.widest[depth]) } else { vec![] };
+            let sums = if self.goal.adds() { column(true, &self.sums) } else { vec![] };
+            let widest = if self.goal.bounds() { column(false, &self.widest) } else { vec![] };
             self.sums.push(sums);
             self.widest.push(widest);
             self.order.push(node);
@@ -85,13 +86,13 @@ impl Tree<'_> {
     fn least(&self, boundary: usize) -> f64 {
         let mut cost = 0.0;
         if let Some(sum) = self.sums.last().and_then(|column| column.get(boundary)) {
-            cost += sum + self.remaining[boundary];
+            cost += sum + at(&self.remaining, boundary);
         }
         if let Some(widest) = self.widest.last().and_then(|column| column.get(boundary)) {
-            let price: f64 = self.order.iter().map(|node| self.problem.price[*node]).sum();
+            let price: f64 = self.order.iter().map(|node| self.problem.price(*node)).sum();
             let others = || (0..self.problem.nodes()).filter(|node| !self.order.contains(node));
             let done = boundary == self.problem.layers;
-            let cheapest = others().map(|node| self.problem.price[node]).fold(f64::INFINITY, f64::min);
+            let cheapest = others().map(|node| self.problem.price(node)).fold(f64::INFINITY, f64::min);
             let price = if done { price } else { price + cheapest };
             // The rest of the layers, if all other nodes shared it evenly.
             let pooled = self.problem.pooled(boundary, others());
@@ -110,16 +111,19 @@ fn remaining(problem: &Problem, goal: &Goal) -> Vec<f64> {
     let pairs = || (0..nodes).flat_map(|from| (0..nodes).map(move |to| (from, to))).filter(|(from, to)| from != to);
     let shortest = pairs().map(|(from, to)| problem.wait(from, to, 0)).fold(f64::INFINITY, f64::min);
     let back = pairs().map(|(from, to)| problem.back(from, to)).fold(f64::INFINITY, f64::min);
-    let mut least = vec![f64::INFINITY; problem.layers + 1];
-    least[problem.layers] = 0.0;
+    let mut least = finish(problem);
     for first in (0..problem.layers).rev() {
+        let mut here = f64::INFINITY;
         for node in 0..nodes {
-            let per_second = goal.weights.latency + goal.weights.energy * problem.watts[node];
+            let per_second = goal.weights.latency + goal.weights.energy * problem.watts(node);
             for end in first + 1..=problem.furthest(node, first) {
-                let rest = if end == problem.layers { goal.weights.latency * back } else { least[end] };
+                let rest = if end == problem.layers { goal.weights.latency * back } else { at(&least, end) };
                 let hop = goal.weights.latency * shortest;
-                least[first] = least[first].min(hop + per_second * problem.seconds(node, first, end) + rest);
+                here = here.min(hop + per_second * problem.seconds(node, first, end) + rest);
             }
+        }
+        if let Some(least) = least.get_mut(first) {
+            *least = here;
         }
     }
     least

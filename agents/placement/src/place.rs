@@ -15,6 +15,7 @@ use crate::problem::{Goal, Problem};
 use crate::rules::{Assigned, layer_aware, parallax, petals, rmw};
 use crate::score::Score;
 use crate::strategy::Strategy;
+use crate::table::mark;
 
 /// A search looks at so many nodes unless told otherwise: of larger fleets, at those with the best scores.
 pub const SEARCHED: usize = 256;
@@ -105,7 +106,8 @@ impl<'a> Request<'a> {
         let problem = self.problem();
         let goal = Goal::new(self.objective);
         let effort = Effort::of(problem.nodes());
-        let operators: Vec<u64> = problem.ids.iter().map(|id| self.fleet.nodes[*id].operator).collect();
+        let operator = |id: &usize| self.fleet.nodes.get(*id).map(|node| node.operator);
+        let operators: Vec<u64> = problem.ids.iter().filter_map(operator).collect();
         let mut taken = vec![false; problem.nodes()];
         let mut found: Vec<Chain> = Vec::new();
         let most = match replicas {
@@ -120,9 +122,7 @@ impl<'a> Request<'a> {
             let Some(next) = next else { break };
             for Found { order, cut } in next {
                 found.push(problem.chain(&order, &cut.ends));
-                for node in order {
-                    taken[node] = true;
-                }
+                mark(&mut taken, &order, true);
             }
         }
         let complete = replicas == Replicas::AsPays || found.len() == most * rings;

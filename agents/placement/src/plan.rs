@@ -62,10 +62,13 @@ pub enum Broken {
 /// What rounding may add to a sum of bytes.
 const ROUNDING: f64 = 1.0 + 1e-9;
 
-/// Seconds that a node takes for layers `first..end`: it computes and reads at once, and the slower decides.
+/// Seconds that a node takes for layers `first..end`: it computes and reads at once, and the slower decides. Infinite
+/// for a node or layers that there are not.
 pub(crate) fn seconds(fleet: &Fleet, model: &ModelProfile, kind: Kind, constraints: &Constraints, stage: Stage) -> f64 {
-    let node = &fleet.nodes[stage.node];
-    let costs = model.layers[stage.first..stage.end].iter().map(|layer| layer.cost(kind));
+    let (Some(node), Some(layers)) = (fleet.nodes.get(stage.node), model.layers.get(stage.first..stage.end)) else {
+        return f64::INFINITY;
+    };
+    let costs = layers.iter().map(|layer| layer.cost(kind));
     let (macs, reads) = costs.fold((0.0, 0.0), |(macs, reads), cost| (macs + cost.macs, reads + cost.reads));
     let free = 1.0 - constraints.load(stage.node).share;
     (macs / node.rate(model.precision)).max(reads / node.memory_rate) / free
@@ -90,17 +93,17 @@ impl Chain {
         let mut next = 0;
         for (at, stage) in self.0.iter().enumerate() {
             let node = fleet.nodes.get(stage.node).ok_or(Broken::Node(stage.node))?;
-            if self.0[..at].iter().any(|earlier| earlier.node == stage.node) {
+            if self.0.iter().take(at).any(|earlier| earlier.node == stage.node) {
                 return Err(Broken::Node(stage.node));
             }
-            if stage.first != next || stage.end <= stage.first || stage.end > model.layers.len() {
+            let layers = model.layers.get(stage.first..stage.end).unwrap_or_default();
+            if stage.first != next || layers.is_empty() {
                 return Err(Broken::Layers(at));
             }
             next = stage.end;
             if !constraints.admits(node) {
                 return Err(Broken::Refused(stage.node));
             }
-            let layers = &model.layers[stage.first..stage.end];
             let weights: f64 = layers.iter().map(|layer| layer.weights).sum();
             let state: f64 = layers.iter().map(|layer| layer.cost(kind).state).sum();
             let bytes = weights + state + constraints.load(stage.node).bytes;

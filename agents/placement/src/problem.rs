@@ -3,8 +3,10 @@
 use crate::constraints::Constraints;
 use crate::fleet::Fleet;
 use crate::model::{Kind, ModelProfile};
+use crate::node::Profile;
 use crate::objective::{Objective, Weights};
 use crate::plan::{Chain, Hop, Stage, hop, way_back};
+use crate::table::{Grid, Sums, at};
 
 /// A hop that no chain may take.
 const CLOSED: Hop = Hop { wait: 0.0, wait_per_byte: 0.0, flow_per_byte: f64::INFINITY };
@@ -14,24 +16,25 @@ const CLOSED: Hop = Hop { wait: 0.0, wait_per_byte: 0.0, flow_per_byte: f64::INF
 pub(crate) struct Problem {
     pub(crate) ids: Vec<usize>,
     pub(crate) layers: usize,
-    /// Sums over the layers before each, one more than there are layers.
-    macs: Vec<f64>,
-    reads: Vec<f64>,
+    macs: Sums,
+    reads: Sums,
     /// Bytes that cross each boundary.
     handed: Vec<f64>,
     seconds_per_mac: Vec<f64>,
     seconds_per_read: Vec<f64>,
-    pub(crate) watts: Vec<f64>,
+    watts: Vec<f64>,
     /// A second.
-    pub(crate) price: Vec<f64>,
-    hops: Vec<Hop>,
-    back: Vec<f64>,
+    price: Vec<f64>,
+    /// By who hands on, and to whom.
+    hops: Grid<Hop>,
+    /// By the last node, and the first.
+    back: Grid<f64>,
     /// By node and first layer: the furthest end that memory and disk hold.
-    furthest: Vec<usize>,
+    furthest: Grid<usize>,
     /// Bytes of memory that a node has for layers and their state.
-    pub(crate) memory: Vec<f64>,
-    /// Sums of the bytes that layers and their state take.
-    held: Vec<f64>,
+    memory: Vec<f64>,
+    /// Bytes that layers and their state take.
+    held: Sums,
 }
 
 impl Problem {
@@ -43,53 +46,38 @@ impl Problem {
         constraints: &Constraints,
         nodes: impl IntoIterator<Item = usize>,
     ) -> Self {
-        let admitted = |node: &usize| fleet.nodes.get(*node).is_some_and(|profile| constraints.admits(profile));
-        let ids: Vec<usize> = nodes.into_iter().filter(admitted).collect();
-        let sums = |of: &dyn Fn(usize) -> f64| {
-            let mut sum = 0.0;
-            let added = (0..model.layers.len()).map(|at| {
-                sum += of(at);
-                sum
-            });
-            std::iter::once(0.0).chain(added).collect::<Vec<f64>>()
-        };
-        let cost = |at: usize| model.layers[at].cost(kind);
-        let weights = sums(&|at| model.layers[at].weights);
-        let held = sums(&|at| model.layers[at].weights + cost(at).state);
+        let layers = model.layers.len();
+        let admitted = |node: usize| Some((node, fleet.nodes.get(node).filter(|profile| constraints.admits(profile))?));
+        let (ids, profiles): (Vec<usize>, Vec<&Profile>) = nodes.into_iter().filter_map(admitted).unzip();
+        let costs = || model.layers.iter().map(|layer| layer.cost(kind));
+        let weights = Sums::of(model.layers.iter().map(|layer| layer.weights));
+        let held = Sums::of(model.layers.iter().map(|layer| layer.weights + layer.cost(kind).state));
+        let named = || ids.iter().zip(&profiles);
         let free = |node: &usize| 1.0 - constraints.load(*node).share;
-        let over = |of: &dyn Fn(&usize) -> f64| ids.iter().map(of).collect::<Vec<f64>>();
-        let mut furthest = Vec::with_capacity(ids.len() * model.layers.len());
-        for node in &ids {
-            let memory = fleet.nodes[*node].free_bytes - constraints.load(*node).bytes;
-            let disk = fleet.nodes[*node].disk_bytes;
-            let mut end = 0;
-            for first in 0..model.layers.len() {
-                end = end.max(first);
-                while end < model.layers.len()
-                    && held[end + 1] - held[first] <= memory
-                    && weights[end + 1] - weights[first] <= disk
-                {
-                    end += 1;
-                }
-                furthest.push(end);
-            }
-        }
+        let memory: Vec<f64> =
+            named().map(|(node, profile)| profile.free_bytes - constraints.load(*node).bytes).collect();
+        let ends = profiles.iter().zip(&memory).flat_map(|(profile, memory)| {
+            ends(layers, |first, end| {
+                held.between(first, end) <= *memory && weights.between(first, end) <= profile.disk_bytes
+            })
+        });
+        let furthest = Grid::new(layers, ends, 0);
         let pairs = || ids.iter().flat_map(|from| ids.iter().map(move |to| (*from, *to)));
+        let hops = pairs().map(|(from, to)| hop(fleet, kind, constraints, from, to).unwrap_or(CLOSED));
+        let back = pairs().map(|(from, to)| way_back(fleet, kind, from, to));
         Self {
-            layers: model.layers.len(),
-            macs: sums(&|at| cost(at).macs),
-            reads: sums(&|at| cost(at).reads),
-            handed: (0..=model.layers.len())
-                .map(|at| at.checked_sub(1).map_or(0.0, |at| cost(at).activations))
-                .collect(),
-            seconds_per_mac: over(&|node| 1.0 / fleet.nodes[*node].rate(model.precision) / free(node)),
-            seconds_per_read: over(&|node| 1.0 / fleet.nodes[*node].memory_rate / free(node)),
-            watts: over(&|node| fleet.nodes[*node].watts),
-            price: over(&|node| fleet.nodes[*node].price_per_hour / 3600.0),
-            hops: pairs().map(|(from, to)| hop(fleet, kind, constraints, from, to).unwrap_or(CLOSED)).collect(),
-            back: pairs().map(|(from, to)| way_back(fleet, kind, from, to)).collect(),
+            layers,
+            macs: Sums::of(costs().map(|cost| cost.macs)),
+            reads: Sums::of(costs().map(|cost| cost.reads)),
+            handed: std::iter::once(0.0).chain(costs().map(|cost| cost.activations)).collect(),
+            seconds_per_mac: named().map(|(node, profile)| 1.0 / profile.rate(model.precision) / free(node)).collect(),
+            seconds_per_read: named().map(|(node, profile)| 1.0 / profile.memory_rate / free(node)).collect(),
+            watts: profiles.iter().map(|profile| profile.watts).collect(),
+            price: profiles.iter().map(|profile| profile.price_per_hour / 3600.0).collect(),
+            hops: Grid::new(ids.len(), hops, CLOSED),
+            back: Grid::new(ids.len(), back, f64::INFINITY),
             furthest,
-            memory: over(&|node| fleet.nodes[*node].free_bytes - constraints.load(*node).bytes),
+            memory,
             held,
             ids,
         }
@@ -102,16 +90,18 @@ impl Problem {
     /// Seconds that a node takes for layers `first..end`.
     #[inline]
     pub(crate) fn seconds(&self, node: usize, first: usize, end: usize) -> f64 {
-        let compute = (self.macs[end] - self.macs[first]) * self.seconds_per_mac[node];
-        let read = (self.reads[end] - self.reads[first]) * self.seconds_per_read[node];
+        let compute = self.macs.between(first, end) * at(&self.seconds_per_mac, node);
+        let read = self.reads.between(first, end) * at(&self.seconds_per_read, node);
         compute.max(read)
     }
 
     /// The same with stages of so many layers at most.
     pub(crate) fn limited(&self, longest: usize) -> Self {
         let mut limited = self.clone();
-        for (at, end) in limited.furthest.iter_mut().enumerate() {
-            *end = (*end).min(at % self.layers + longest);
+        for row in limited.furthest.rows_mut() {
+            for (first, end) in row.iter_mut().enumerate() {
+                *end = (*end).min(first + longest);
+            }
         }
         limited
     }
@@ -119,7 +109,7 @@ impl Problem {
     /// The furthest end of a stage that a node holds.
     #[inline]
     pub(crate) fn furthest(&self, node: usize, first: usize) -> usize {
-        self.furthest[node * self.layers + first]
+        self.furthest.at(node, first)
     }
 
     /// The furthest end of a stage that a node holds and computes within a time.
@@ -135,26 +125,43 @@ impl Problem {
     /// Seconds of a transfer over a busy link at a boundary; infinite where the link is closed.
     #[inline]
     pub(crate) fn flow(&self, from: usize, to: usize, boundary: usize) -> f64 {
-        self.handed[boundary] * self.hops[from * self.ids.len() + to].flow_per_byte
+        at(&self.handed, boundary) * self.hops.at(from, to).flow_per_byte
     }
 
     /// Seconds until a unit has crossed a boundary, on a link that is open.
     #[inline]
     pub(crate) fn wait(&self, from: usize, to: usize, boundary: usize) -> f64 {
-        let hop = &self.hops[from * self.ids.len() + to];
-        hop.wait + self.handed[boundary] * hop.wait_per_byte
+        let hop = self.hops.at(from, to);
+        hop.wait + at(&self.handed, boundary) * hop.wait_per_byte
     }
 
     /// Seconds from the last node back to the first.
     #[inline]
     pub(crate) fn back(&self, last: usize, first: usize) -> f64 {
-        self.back[last * self.ids.len() + first]
+        self.back.at(last, first)
     }
 
     /// The most that crosses a boundary.
     pub(crate) fn most_handed(&self) -> usize {
-        let most = (0..self.layers).max_by(|a, b| self.handed[*a].total_cmp(&self.handed[*b]));
+        let most = (0..self.layers).max_by(|a, b| at(&self.handed, *a).total_cmp(&at(&self.handed, *b)));
         most.unwrap_or(0)
+    }
+
+    /// Watts that a node draws while it computes.
+    #[inline]
+    pub(crate) fn watts(&self, node: usize) -> f64 {
+        at(&self.watts, node)
+    }
+
+    /// What a second of a node costs.
+    #[inline]
+    pub(crate) fn price(&self, node: usize) -> f64 {
+        at(&self.price, node)
+    }
+
+    /// Bytes of memory that a node has for layers and their state.
+    pub(crate) fn memory(&self, node: usize) -> f64 {
+        self.memory.get(node).copied().unwrap_or(0.0)
     }
 
     /// Seconds that all layers would take a node, whatever it holds.
@@ -164,12 +171,12 @@ impl Problem {
 
     /// Multiply-adds of layers `first..end`.
     pub(crate) fn multiply_adds(&self, first: usize, end: usize) -> f64 {
-        self.macs[end] - self.macs[first]
+        self.macs.between(first, end)
     }
 
     /// Bytes that layers `first..end` and their state take.
     pub(crate) fn bytes(&self, first: usize, end: usize) -> f64 {
-        self.held[end] - self.held[first]
+        self.held.between(first, end)
     }
 
     /// No chain of these nodes computes the layers from a boundary on with a smaller bottleneck, if only it could share
@@ -180,11 +187,11 @@ impl Problem {
         }
         let (mut computed, mut read) = (0.0, 0.0);
         for node in nodes {
-            computed += 1.0 / self.seconds_per_mac[node];
-            read += 1.0 / self.seconds_per_read[node];
+            computed += 1.0 / at(&self.seconds_per_mac, node);
+            read += 1.0 / at(&self.seconds_per_read, node);
         }
-        let macs = self.macs[self.layers] - self.macs[boundary];
-        let reads = self.reads[self.layers] - self.reads[boundary];
+        let macs = self.macs.between(boundary, self.layers);
+        let reads = self.reads.between(boundary, self.layers);
         // Without nodes both quotients are infinite, but for that of no reads.
         (macs / computed).max(if reads > 0.0 { reads / read } else { 0.0 })
     }
@@ -193,8 +200,24 @@ impl Problem {
     pub(crate) fn chain(&self, order: &[usize], ends: &[usize]) -> Chain {
         let firsts = std::iter::once(0).chain(ends.iter().copied());
         let stages = order.iter().zip(firsts).zip(ends);
-        Chain(stages.map(|((node, first), end)| Stage { node: self.ids[*node], first, end: *end }).collect())
+        let stage = |((node, first), end): ((&usize, usize), &usize)| {
+            Some(Stage { node: *self.ids.get(*node)?, first, end: *end })
+        };
+        Chain(stages.filter_map(stage).collect())
     }
+}
+
+/// By first layer: the furthest end of a stage that fits.
+fn ends(layers: usize, fits: impl Fn(usize, usize) -> bool) -> Vec<usize> {
+    let mut end = 0;
+    let ends = (0..layers).map(|first| {
+        end = end.max(first);
+        while end < layers && fits(first, end + 1) {
+            end += 1;
+        }
+        end
+    });
+    ends.collect()
 }
 
 /// An objective with a bound on every stage and transfer.

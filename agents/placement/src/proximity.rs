@@ -16,6 +16,8 @@ pub struct Link {
 impl Link {
     /// From a node to itself.
     pub const NONE: Self = Self { seconds: 0.0, rate: 1e15 };
+    /// One that never delivers.
+    pub const NEVER: Self = Self { seconds: f64::INFINITY, rate: 1.0 };
 
     fn check(&self) -> Result<(), Invalid> {
         at_least_zero("seconds of a link", self.seconds)?;
@@ -39,7 +41,8 @@ pub struct Coordinate {
 impl Coordinate {
     /// The link that both coordinates foretell.
     pub fn link(&self, to: &Self) -> Link {
-        let [x, y] = [0, 1].map(|axis| self.position[axis] - to.position[axis]);
+        let ([x, y], [to_x, to_y]) = (self.position, to.position);
+        let [x, y] = [x - to_x, y - to_y];
         Link { seconds: self.access + to.access + x.hypot(y), rate: self.up.min(to.down) }
     }
 }

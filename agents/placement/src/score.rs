@@ -10,6 +10,7 @@ use crate::model::{Kind, ModelProfile};
 use crate::number::{Invalid, at_least_zero};
 use crate::objective::Objective;
 use crate::proximity::Link;
+use crate::table::mark;
 
 /// Weights of a score.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -61,7 +62,7 @@ impl Score {
         constraints: &Constraints,
         count: usize,
     ) -> Vec<usize> {
-        let admitted = |node: &usize| constraints.admits(&fleet.nodes[*node]);
+        let admitted = |node: &usize| fleet.nodes.get(*node).is_some_and(|profile| constraints.admits(profile));
         let mut capable: Vec<(usize, f64)> = (0..fleet.nodes.len())
             .filter(admitted)
             .map(|node| (node, capability(fleet, model, kind, objective, constraints, node)))
@@ -85,8 +86,8 @@ impl Score {
                 let mut ranked: Vec<(f64, usize)> = capable
                     .iter()
                     .map(|(node, capability)| {
-                        let both = [fleet.link(*anchor, *node), fleet.link(*node, *anchor)].map(|link| self.of(link));
-                        (0.5 * (both[0] + both[1]) - self.gamma * capability.log2(), *node)
+                        let (there, back) = (fleet.link(*anchor, *node), fleet.link(*node, *anchor));
+                        (0.5 * (self.of(there) + self.of(back)) - self.gamma * capability.log2(), *node)
                     })
                     .collect();
                 ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -97,8 +98,8 @@ impl Score {
         // The anchors choose in turn.
         while nodes.len() < count {
             for ranking in &mut rankings {
-                if let Some((_, node)) = ranking.find(|(_, node)| !chosen[*node]) {
-                    chosen[node] = true;
+                if let Some((_, node)) = ranking.find(|(_, node)| !chosen.get(*node).copied().unwrap_or(true)) {
+                    mark(&mut chosen, &[node], true);
                     nodes.push(node);
                 }
             }
@@ -118,7 +119,7 @@ impl Score {
     ) -> Vec<Vec<usize>> {
         let of = |node| capability(fleet, model, kind, Objective::Throughput, constraints, node);
         let mut left: Vec<(usize, f64)> = (0..fleet.nodes.len())
-            .filter(|node| constraints.admits(&fleet.nodes[*node]))
+            .filter(|node| fleet.nodes.get(*node).is_some_and(|profile| constraints.admits(profile)))
             .map(|node| (node, of(node)))
             .filter(|(_, capability)| *capability > 0.0)
             .collect();
@@ -147,7 +148,7 @@ fn capability(
     constraints: &Constraints,
     node: usize,
 ) -> f64 {
-    let profile = &fleet.nodes[node];
+    let Some(profile) = fleet.nodes.get(node) else { return 0.0 };
     let load = constraints.load(node);
     let costs = || model.layers.iter().map(|layer| layer.cost(kind));
     let macs: f64 = costs().map(|cost| cost.macs).sum();

@@ -11,6 +11,7 @@ use crate::cuts::cut;
 use crate::moves::improve;
 use crate::objective::Weights;
 use crate::problem::{Goal, Problem};
+use crate::table::mark;
 
 /// Caps tried, from that of the fastest chain to so many times it.
 const CAPS: usize = 14;
@@ -70,13 +71,13 @@ impl Packing<'_> {
         let problem = self.problem;
         let nodes = problem.nodes();
         let speeds: f64 = (0..nodes).map(|node| 1.0 / problem.alone(node)).sum();
-        let memory: f64 = problem.memory.iter().map(|bytes| bytes.max(0.0)).sum();
-        let share = |node: usize| 1.0 / problem.alone(node) / speeds + 0.5 * problem.memory[node].max(0.0) / memory;
+        let memory: f64 = (0..nodes).map(|node| problem.memory(node).max(0.0)).sum();
+        let share = |node: usize| 1.0 / problem.alone(node) / speeds + 0.5 * problem.memory(node).max(0.0) / memory;
         if which == 0 {
             return (0..nodes).map(share).collect();
         }
         let scarce = scarce(problem, cap);
-        (0..nodes).map(|node| 0.5 * share(node) + 0.5 * scarce[node] / nodes as f64).collect()
+        scarce.iter().enumerate().map(|(node, scarce)| 0.5 * share(node) + 0.5 * scarce / nodes as f64).collect()
     }
 
     /// Chains below a cap, one after another, until none is left; then below looser ones.
@@ -94,9 +95,7 @@ impl Packing<'_> {
                 enter = self.weights(cap, which);
                 continue;
             };
-            for node in &chain.order {
-                taken[*node] = true;
-            }
+            mark(&mut taken, &chain.order, true);
             found.push(chain);
         }
         found
@@ -110,8 +109,8 @@ impl Packing<'_> {
             draws.shuffle(chains);
             let (open, closed) = chains.split_at(apart);
             let mut taken = vec![false; self.problem.nodes()];
-            for node in closed.iter().flat_map(|chain| &chain.order) {
-                taken[*node] = true;
+            for chain in closed {
+                mark(&mut taken, &chain.order, true);
             }
             let slowest = open.iter().map(|chain| chain.cut.cost).fold(0.0, f64::max);
             let cap = slowest * draws.log_between(0.35, 1.3);
@@ -125,22 +124,18 @@ impl Packing<'_> {
     /// Lets each chain take nodes that none has.
     fn polish(&self, chains: &mut [Found]) {
         let mut taken = vec![false; self.problem.nodes()];
-        for node in chains.iter().flat_map(|found| &found.order) {
-            taken[*node] = true;
+        for found in chains.iter() {
+            mark(&mut taken, &found.order, true);
         }
         for found in chains.iter_mut() {
-            for node in &found.order {
-                taken[*node] = false;
-            }
+            mark(&mut taken, &found.order, false);
             let (order, _) = improve(self.problem, self.goal, &found.order, &taken, TRIED);
             if let Some(cut) = cut(self.problem, &self.goal, &order)
                 && cut.cost < found.cut.cost
             {
                 *found = Found { order, cut };
             }
-            for node in &found.order {
-                taken[*node] = true;
-            }
+            mark(&mut taken, &found.order, true);
         }
     }
 }

@@ -67,8 +67,9 @@ fn follow(
     let ends = leader.cut.ends.clone();
     let mut rings = vec![leader];
     while rings.len() < count {
-        let busy =
-            |node: usize| rings.iter().flat_map(|ring| &ring.order).any(|other| operators[*other] == operators[node]);
+        let busy = |node: usize| {
+            rings.iter().flat_map(|ring| &ring.order).any(|other| operators.get(*other) == operators.get(node))
+        };
         let free: Vec<usize> =
             (0..problem.nodes()).filter(|node| !taken.get(*node).copied().unwrap_or(false) && !busy(*node)).collect();
         let order = if goal.adds() {
@@ -99,8 +100,8 @@ fn fill<const ADD: bool>(problem: &Problem, goal: &Goal, free: &[usize], ends: &
                 let own = if ADD {
                     seconds
                         * (weights.latency
-                            + weights.energy * problem.watts[*node]
-                            + goal.per_bottleneck(problem.price[*node]))
+                            + weights.energy * problem.watts(*node)
+                            + goal.per_bottleneck(problem.price(*node)))
                 } else {
                     seconds
                 };

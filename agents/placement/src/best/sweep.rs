@@ -116,10 +116,10 @@ fn capped(problem: &Problem, goal: &Goal, taken: &[bool], effort: &Effort, pool:
     let step = (high / low).powf(1.0 / (effort.caps.max(2) - 1) as f64);
     for at in 0..effort.caps {
         let cap = low * step.powf(at as f64);
-        let price = |node: &f64| goal.weights.price * node * cap;
+        let price = |node: usize| goal.weights.price * problem.price(node) * cap;
         let beam = Beam {
             goal: Goal { cap, ..*goal },
-            enter: &problem.price.iter().map(price).collect::<Vec<f64>>(),
+            enter: &(0..problem.nodes()).map(price).collect::<Vec<f64>>(),
             leave: &leave,
             width: effort.swept,
             sets: effort.sets,

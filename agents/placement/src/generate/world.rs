@@ -25,10 +25,16 @@ pub struct World {
     seed: u64,
     /// What each device does when measured.
     pub nodes: Vec<Profile>,
-    places: Vec<Coordinate>,
-    regions: Vec<usize>,
+    homes: Vec<Home>,
+}
+
+/// Where a node is.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Home {
+    place: Coordinate,
+    region: usize,
     /// Changes with every node that came, so that its links are its own.
-    born: Vec<u64>,
+    born: u64,
 }
 
 impl World {
@@ -38,31 +44,30 @@ impl World {
         let regions = (2 + count / 50).min(8);
         // Seconds, one way: a region is tens of milliseconds from the next.
         let centres: Vec<[f64; 2]> = (0..regions).map(|_| [draws.between(0.0, 0.1), draws.between(0.0, 0.1)]).collect();
-        let mut world = Self { seed, nodes: vec![], places: vec![], regions: vec![], born: vec![] };
+        let mut world = Self { seed, nodes: vec![], homes: vec![] };
         for at in 0..count {
             let region = draws.below(regions);
             world.nodes.push(device(&mut draws, at));
-            world.places.push(place(&mut draws, centres[region]));
-            world.regions.push(region);
-            world.born.push(at as u64);
+            let centre = centres.get(region).copied().unwrap_or_default();
+            world.homes.push(Home { place: place(&mut draws, centre), region, born: at as u64 });
         }
         world
     }
 
-    /// The link between two nodes as it is. Both directions differ.
+    /// The link between two nodes as it is. Both directions differ. One that never delivers if either is unknown.
     pub fn link(&self, from: usize, to: usize) -> Link {
         if from == to {
             return Link::NONE;
         }
-        let (here, there) = (self.born[from], self.born[to]);
+        let (Some(own), Some(other)) = (self.homes.get(from), self.homes.get(to)) else { return Link::NEVER };
+        let (here, there) = (own.born, other.born);
         let mut pair = Draws::of(word(self.seed, here.min(there) + 1), here.max(there));
         let shared = pair.log_normal(1.0, 0.15);
         let backbone = pair.log_normal(25e6, 0.5);
-        let own = Draws::of(word(self.seed, here + 1), (1 << 32) | there).log_normal(1.0, 0.05);
-        let direct = self.places[from].link(&self.places[to]);
-        let same = self.regions[from] == self.regions[to];
-        let rate = if same { direct.rate } else { direct.rate.min(backbone) };
-        Link { seconds: (0.001 + direct.seconds) * shared * own, rate }
+        let directed = Draws::of(word(self.seed, here + 1), (1 << 32) | there).log_normal(1.0, 0.05);
+        let direct = own.place.link(&other.place);
+        let rate = if own.region == other.region { direct.rate } else { direct.rate.min(backbone) };
+        Link { seconds: (0.001 + direct.seconds) * shared * directed, rate }
     }
 
     /// What a planner knows if all nodes are honest: profiles, and every link of a small fleet. In a large one it knows
@@ -91,7 +96,7 @@ impl World {
                 measured.insert((to as u32, from as u32), self.link(to, from));
             }
         }
-        Proximity::Coordinates { places: self.places.clone(), measured }
+        Proximity::Coordinates { places: self.homes.iter().map(|home| home.place).collect(), measured }
     }
 
     /// What nodes say of themselves: a share of them multiplies its speeds by a factor. Which ones is drawn.
@@ -109,11 +114,11 @@ impl World {
             if draws.unit() >= chance {
                 continue;
             }
-            let neighbour = draws.below(next.nodes.len());
-            next.nodes[at] = device(&mut draws, at);
-            next.regions[at] = next.regions[neighbour];
-            next.places[at] = Coordinate { position: next.places[neighbour].position, ..place(&mut draws, [0.0; 2]) };
-            next.born[at] = draws.bits() >> 32;
+            let Some(neighbour) = next.homes.get(draws.below(next.nodes.len())).copied() else { continue };
+            let (Some(node), Some(home)) = (next.nodes.get_mut(at), next.homes.get_mut(at)) else { continue };
+            *node = device(&mut draws, at);
+            let place = Coordinate { position: neighbour.place.position, ..place(&mut draws, [0.0; 2]) };
+            *home = Home { place, region: neighbour.region, born: draws.bits() >> 32 };
         }
         next
     }
@@ -172,11 +177,12 @@ const TIERS: [Ranges; 3] = [
 
 fn device(draws: &mut Draws, at: usize) -> Profile {
     let mut chance = draws.unit();
-    let tier = TIERS.iter().position(|tier| {
+    let [.., last] = &TIERS;
+    let drawn = TIERS.iter().find(|tier| {
         chance -= tier.share;
         chance < 0.0
     });
-    let ranges = &TIERS[tier.unwrap_or(2)];
+    let ranges = drawn.unwrap_or(last);
     let mut draw = |(low, high)| draws.log_between(low, high);
     let teraflops = draw(ranges.teraflops);
     // Two operations are one multiply-add.

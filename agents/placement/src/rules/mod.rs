@@ -27,7 +27,7 @@ pub(crate) struct Assigned {
 /// Nodes by falling memory, at most one for each layer.
 pub(crate) fn by_memory(problem: &Problem) -> Vec<usize> {
     let mut order: Vec<usize> = (0..problem.nodes()).collect();
-    order.sort_by(|a, b| problem.memory[*b].total_cmp(&problem.memory[*a]));
+    order.sort_by(|a, b| problem.memory(*b).total_cmp(&problem.memory(*a)));
     order.truncate(problem.layers);
     order
 }
@@ -51,16 +51,19 @@ pub(crate) fn proportional(weights: &[f64], layers: usize) -> Vec<usize> {
 /// without layers. No description has this; without it, their rules would fail where they are one layer off.
 pub(crate) fn repaired(problem: &Problem, order: &[usize], mut ends: Vec<usize>) -> Option<Assigned> {
     let fits = |node: usize, first: usize, end: usize| first >= end || problem.furthest(node, first) >= end;
-    for at in 0..order.len().saturating_sub(1) {
-        let first = at.checked_sub(1).map_or(0, |at| ends[at]);
-        while !fits(order[at], first, ends[at]) {
-            ends[at] -= 1;
+    let mut first = 0;
+    for (node, end) in order.iter().zip(&mut ends).take(order.len().saturating_sub(1)) {
+        while !fits(*node, first, *end) {
+            *end -= 1;
         }
+        first = *end;
     }
-    for at in (1..order.len()).rev() {
-        while !fits(order[at], ends[at - 1], ends[at]) {
-            ends[at - 1] += 1;
+    let mut end = ends.last().copied().unwrap_or(0);
+    for (node, first) in order.iter().skip(1).zip(&mut ends).rev() {
+        while !fits(*node, *first, end) {
+            *first += 1;
         }
+        end = *first;
     }
     let mut kept = Assigned::default();
     let mut first = 0;

@@ -22,7 +22,7 @@ const TRIED: usize = 24;
 pub(crate) fn pipelines(problem: &Problem) -> Vec<Assigned> {
     let regions = regions(problem);
     let unit = problem.bytes(0, problem.layers) / problem.layers as f64;
-    let capacity = |node: usize| ((problem.memory[node].max(0.0) / unit) as usize).min(problem.layers);
+    let capacity = |node: usize| ((problem.memory(node).max(0.0) / unit) as usize).min(problem.layers);
     let holds = |region: &&Vec<usize>| region.iter().map(|node| capacity(*node)).sum::<usize>() > problem.layers;
     let of = |nodes: &[usize]| {
         let mut sorted: Vec<usize> = nodes.iter().copied().filter(|node| capacity(*node) > 0).collect();
@@ -30,7 +30,7 @@ pub(crate) fn pipelines(problem: &Problem) -> Vec<Assigned> {
         let capacities: Vec<usize> = sorted.iter().map(|node| capacity(*node)).collect();
         let chosen = allocate(problem, &sorted, &capacities).unwrap_or_default();
         let filled = chosen.iter().filter_map(|pipeline| {
-            let nodes: Vec<usize> = pipeline.iter().map(|at| sorted[*at]).collect();
+            let nodes: Vec<usize> = pipeline.iter().filter_map(|at| sorted.get(*at)).copied().collect();
             water_fill(problem, &nodes, &capacity)
         });
         filled.collect::<Vec<_>>()
@@ -88,7 +88,8 @@ fn allocate(problem: &Problem, nodes: &[usize], capacities: &[usize]) -> Option<
         let Some(pipelines) = assemble(capacities, problem.layers, count) else { break };
         let stages: usize = pipelines.iter().map(Vec::len).sum();
         let alone = |pipeline: &Vec<usize>| {
-            let rate: f64 = pipeline.iter().map(|at| 1.0 / problem.alone(nodes[*at])).sum();
+            let rate: f64 =
+                pipeline.iter().filter_map(|at| nodes.get(*at)).map(|node| 1.0 / problem.alone(*node)).sum();
             pipeline.len() as f64 / rate
         };
         let computing = pipelines.iter().map(alone).sum::<f64>() / count as f64;
@@ -108,15 +109,15 @@ fn assemble(capacities: &[usize], layers: usize, count: usize) -> Option<Vec<Vec
         fewest(capacities, 0, &vec![layers; count], &mut known)?;
         return Some(follow(capacities, vec![layers; count], &known));
     }
-    let mut left: Vec<usize> = (0..capacities.len()).collect();
+    let mut left: Vec<(usize, usize)> = capacities.iter().copied().enumerate().collect();
     let mut pipelines = Vec::with_capacity(count);
     for _ in 0..count {
         let (mut missing, mut pipeline) = (layers, Vec::new());
         while missing > 0 {
             // The smallest that finishes the copy, or the largest.
-            let at = left.iter().rposition(|node| capacities[*node] >= missing).unwrap_or(0);
-            let node = (at < left.len()).then(|| left.remove(at))?;
-            missing = missing.saturating_sub(capacities[node]);
+            let at = left.iter().rposition(|(_, capacity)| *capacity >= missing).unwrap_or(0);
+            let (node, capacity) = (at < left.len()).then(|| left.remove(at))?;
+            missing = missing.saturating_sub(capacity);
             pipeline.push(node);
         }
         pipelines.push(pipeline);
@@ -138,7 +139,7 @@ fn fewest(capacities: &[usize], at: usize, missing: &[usize], known: &mut Known)
     }
     let mut best = fewest(capacities, at + 1, missing, known).map(|stages| (stages, None));
     for (copy, layers) in missing.iter().enumerate() {
-        if *layers == 0 || missing[..copy].contains(layers) {
+        if *layers == 0 || missing.iter().take(copy).any(|other| other == layers) {
             continue;
         }
         let rest = served(missing, copy, capacity);
@@ -155,7 +156,9 @@ fn fewest(capacities: &[usize], at: usize, missing: &[usize], known: &mut Known)
 /// What copies miss after one of them got a node, sorted.
 fn served(missing: &[usize], copy: usize, capacity: usize) -> Vec<usize> {
     let mut rest = missing.to_vec();
-    rest[copy] = rest[copy].saturating_sub(capacity);
+    if let Some(layers) = rest.get_mut(copy) {
+        *layers = layers.saturating_sub(capacity);
+    }
     rest.sort_unstable_by(|a, b| b.cmp(a));
     rest
 }

@@ -83,7 +83,7 @@ fn sending(problem: &Problem, node: usize) -> f64 {
 }
 
 fn add(served: &mut [f64], span: Span, rate: f64) {
-    for block in &mut served[span.first..span.end] {
+    for block in served.get_mut(span.first..span.end).unwrap_or_default() {
         *block += rate;
     }
 }
@@ -95,12 +95,12 @@ fn slowest(served: &[f64]) -> f64 {
 /// The run of as many blocks as a node holds on average whose throughputs, from the least, are the least.
 fn choose(problem: &Problem, served: &[f64], node: usize) -> Option<Span> {
     let mean = problem.bytes(0, problem.layers) / problem.layers as f64;
-    let most = ((problem.memory[node].max(0.0) / mean) as usize).min(problem.layers);
+    let most = ((problem.memory(node).max(0.0) / mean) as usize).min(problem.layers);
     (1..=most).rev().find_map(|blocks| {
         let fits = |first: &usize| problem.furthest(node, *first) >= first + blocks;
         let starts = (0..=problem.layers - blocks).filter(fits);
         let sorted = starts.map(|first| {
-            let mut run = served[first..first + blocks].to_vec();
+            let mut run = served.get(first..first + blocks).unwrap_or_default().to_vec();
             run.sort_unstable_by(f64::total_cmp);
             (run, first)
         });

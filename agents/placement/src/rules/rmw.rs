@@ -13,14 +13,14 @@ pub(crate) fn smallest(problem: &Problem) -> Option<Assigned> {
     let order = by_memory(problem);
     let needed = problem.bytes(0, problem.layers);
     let mut sum = 0.0;
-    (1..=order.len()).find_map(|count| {
-        sum += problem.memory[order[count - 1]];
-        if sum >= needed { ring(problem, &order[..count]) } else { None }
+    (1..).zip(&order).find_map(|(count, last)| {
+        sum += problem.memory(*last);
+        if sum >= needed { ring(problem, order.get(..count)?) } else { None }
     })
 }
 
 /// The ring of these nodes.
 fn ring(problem: &Problem, order: &[usize]) -> Option<Assigned> {
-    let weights: Vec<f64> = order.iter().map(|node| problem.memory[*node].max(0.0)).collect();
+    let weights: Vec<f64> = order.iter().map(|node| problem.memory(*node).max(0.0)).collect();
     repaired(problem, order, proportional(&weights, problem.layers))
 }

@@ -4,6 +4,7 @@
 use crate::columns;
 use crate::problem::{Goal, Problem};
 use crate::rules::Assigned;
+use crate::table::Grid;
 
 /// Layers `first..end` on a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,7 +19,7 @@ const FIRSTS: usize = 12;
 
 /// The best path by sums if the goal has some, and else by the bottleneck.
 pub(crate) fn path(problem: &Problem, goal: &Goal, spans: &[Span]) -> Option<Assigned> {
-    let firsts: Vec<usize> = (0..spans.len()).filter(|at| spans[*at].first == 0).collect();
+    let firsts: Vec<usize> = (0..).zip(spans).filter(|(_, span)| span.first == 0).map(|(at, _)| at).collect();
     if !goal.adds() {
         return Paths::search::<false>(problem, goal, spans, &firsts).map(|(_, path)| path);
     }
@@ -35,14 +36,12 @@ struct Step {
     from: Option<(usize, usize)>,
 }
 
-struct Paths {
-    servers: usize,
-    steps: Vec<Step>,
-}
+/// By boundary and server.
+struct Paths(Grid<Step>);
 
 impl Paths {
     fn at(&self, end: usize, server: usize) -> Step {
-        self.steps[end * self.servers + server]
+        self.0.at(end, server)
     }
 
     /// Whether a path has passed a server.
@@ -63,21 +62,22 @@ impl Paths {
         firsts: &[usize],
     ) -> Option<(f64, Assigned)> {
         let none = Step { cost: f64::INFINITY, from: None };
-        let mut paths = Self { servers: spans.len(), steps: vec![none; (problem.layers + 1) * spans.len()] };
+        let cells = (problem.layers + 1) * spans.len();
+        let mut paths = Self(Grid::new(spans.len(), std::iter::repeat_n(none, cells), none));
         let mut column = vec![f64::INFINITY; problem.layers + 1];
         for first in 0..problem.layers {
-            let ended: Vec<usize> = match first {
+            let ended: Vec<(usize, &Span)> = match first {
                 0 => vec![],
-                _ => (0..spans.len()).filter(|server| paths.at(first, *server).cost < f64::INFINITY).collect(),
+                _ => (0..).zip(spans).filter(|(server, _)| paths.at(first, *server).cost < f64::INFINITY).collect(),
             };
             for (server, span) in spans.iter().enumerate() {
                 if span.first > first || span.end <= first || (first == 0 && !firsts.contains(&server)) {
                     continue;
                 }
                 let mut entry = Step { cost: if first == 0 { 0.0 } else { f64::INFINITY }, from: None };
-                for earlier in &ended {
+                for (earlier, before) in &ended {
                     let cost = paths.at(first, *earlier).cost;
-                    let hop = columns::hop::<ADD>(problem, goal, spans[*earlier].node, span.node, first);
+                    let hop = columns::hop::<ADD>(problem, goal, before.node, span.node, first);
                     let cost = if ADD { cost + hop } else { cost.max(hop) };
                     // A server that is passed twice would do more than its stage.
                     if cost < entry.cost && !paths.passed(first, *earlier, server) {
@@ -88,33 +88,37 @@ impl Paths {
                     continue;
                 }
                 column.fill(f64::INFINITY);
-                column[first] = entry.cost;
+                if let Some(cost) = column.get_mut(first) {
+                    *cost = entry.cost;
+                }
                 let mut after = vec![f64::INFINITY; problem.layers + 1];
                 columns::extend::<ADD>(problem, goal, &column, None, span.node, f64::INFINITY, &mut after);
-                for (end, cost) in after.iter().enumerate().take(span.end + 1).skip(first + 1) {
-                    let step = &mut paths.steps[end * spans.len() + server];
-                    if *cost < step.cost {
-                        *step = Step { cost: *cost, from: entry.from };
+                let steps = paths.0.rows_mut().zip(&after).take(span.end + 1).skip(first + 1);
+                for (step, cost) in steps.filter_map(|(row, cost)| Some((row.get_mut(server)?, *cost))) {
+                    if cost < step.cost {
+                        *step = Step { cost, from: entry.from };
                     }
                 }
             }
         }
-        let back = |server: usize| match firsts {
-            [first] if ADD => goal.weights.latency * problem.back(spans[server].node, spans[*first].node),
+        let only = if let [first] = firsts { spans.get(*first) } else { None };
+        let back = |span: &Span| match only {
+            Some(first) if ADD => goal.weights.latency * problem.back(span.node, first.node),
             _ => 0.0,
         };
-        let cost = |server: usize| paths.at(problem.layers, server).cost + back(server);
-        let mut last = (0..spans.len()).min_by(|a, b| cost(*a).total_cmp(&cost(*b)))?;
-        let total = cost(last);
+        let totals =
+            (0..).zip(spans).map(|(server, span)| (paths.at(problem.layers, server).cost + back(span), server));
+        let (total, mut last) = totals.min_by(|(a, _), (b, _)| a.total_cmp(b))?;
         if total == f64::INFINITY {
             return None;
         }
-        let mut path = Assigned { order: vec![spans[last].node], ends: vec![problem.layers] };
+        let mut path = Assigned::default();
         let mut end = problem.layers;
-        while let Some((boundary, server)) = paths.at(end, last).from {
-            path.order.push(spans[server].node);
-            path.ends.push(boundary);
-            (end, last) = (boundary, server);
+        loop {
+            path.order.push(spans.get(last)?.node);
+            path.ends.push(end);
+            let Some(from) = paths.at(end, last).from else { break };
+            (end, last) = from;
         }
         path.order.reverse();
         path.ends.reverse();
