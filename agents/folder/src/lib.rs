@@ -95,7 +95,7 @@ pub use small::{may_be_model, there};
 pub use survey::Survey;
 pub use template::{ChatTemplate, TemplateError, Variables};
 pub use texts::TextsError;
-pub use tokenizer::TextTokenizer;
+pub use tokenizer::{Spelling, TextTokenizer};
 pub use tolerance::{Excess, Tolerance};
 pub use trained::Trained;
 pub use tuned::{Adapters, Tuned};

@@ -1,5 +1,6 @@
 use std::fs;
 
+use serde_json::json;
 use tempfile::TempDir;
 use tensorlink_model::fixture::{CONTEXT, FAMILIES, Folder, Stored, VOCABULARY, WORDS, tokenizer_json};
 use tensorlink_model::{Family, Output, Pooling};
@@ -151,6 +152,45 @@ fn texts_are_neither_padded_nor_cut_off() {
     // A row of the model without a word.
     assert_eq!(tokenizer.decode(&[4, 15]).unwrap(), "the");
     assert_eq!(tokenizer.decode(&[4, 16]), Err(TokenizerError::Token { token: 16, vocabulary: 16 }));
+}
+
+/// The tokenizer of tests with something changed, opened with Llama's folder.
+fn changed(change: impl FnOnce(&mut serde_json::Value)) -> Result<ModelFolder, FolderError> {
+    let mut tokenizer: serde_json::Value = serde_json::from_slice(&tokenizer_json()).unwrap();
+    change(&mut tokenizer);
+    let dir = llama();
+    fs::write(dir.path().join("tokenizer.json"), tokenizer.to_string()).unwrap();
+    ModelFolder::open(dir.path())
+}
+
+#[test]
+fn tokens_around_texts_are_tokens_of_the_model() {
+    let error = changed(|json| json["post_processor"]["special_tokens"]["</s>"]["ids"][0] = VOCABULARY.into());
+    let due = TokenizerError::Vocabulary { token: VOCABULARY as u32, vocabulary: VOCABULARY as u32 };
+    assert!(matches!(&error, Err(FolderError::Tokenizer(error)) if *error == due), "{error:?}");
+}
+
+#[test]
+fn what_the_library_panics_over_is_an_error() {
+    // It looks up what a template names when the first text is read.
+    let absent = changed(|json| drop(json["post_processor"]["special_tokens"].as_object_mut().unwrap().remove("</s>")));
+    assert!(matches!(absent, Err(FolderError::Tokenizer(TokenizerError::Syntax(_)))), "{absent:?}");
+    // It goes back from the end of a word that is shorter than what it may lose there.
+    let shorter = json!({ "type": "Strip", "content": "a", "start": 0, "stop": 2 });
+    let folder = changed(|json| json["decoder"] = shorter).unwrap();
+    let tokenizer = folder.tokenizer();
+    assert!(matches!(tokenizer.decode(&[10]), Err(TokenizerError::Text(_))));
+    assert_eq!(tokenizer.decode(&[4]).unwrap(), "the");
+    let mut spelling = tokenizer.spelling(&[]);
+    assert!(matches!(tokenizer.spell(10, &mut spelling), Err(TokenizerError::Text(_))));
+}
+
+#[test]
+fn pairs_are_joined_the_same_each_time() {
+    let model = json!({ "type": "BPE", "dropout": 0.5, "unk_token": "<unk>", "byte_fallback": false,
+        "vocab": { "<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "a": 4, "b": 5, "ab": 6 }, "merges": [["a", "b"]] });
+    let folder = changed(|json| json["model"] = model).unwrap();
+    assert_eq!(folder.tokenizer().encode_all(&"ab".repeat(50)).unwrap(), [6; 50]);
 }
 
 #[test]

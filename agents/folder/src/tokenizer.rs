@@ -1,9 +1,12 @@
 //! Text to tokens and back, by `tokenizer.json`.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use serde_json::Value;
 use tensorlink_model::Description;
+use tokenizers::models::ModelWrapper;
 use tokenizers::utils::truncation::truncate_encodings;
-use tokenizers::{Encoding, PostProcessor, Tokenizer, TruncationParams};
+use tokenizers::{Encoding, PostProcessor, Tokenizer, TruncationParams, step_decode_stream};
 
 use super::{TokenizerError, characters};
 
@@ -32,32 +35,64 @@ fn without(tokens: &[String], json: &[u8]) -> Result<Vec<u8>, TokenizerError> {
     serde_json::to_vec(&tokenizer).map_err(syntax)
 }
 
+/// What the library makes of what it is given, or why not. It looks things up by names and numbers that a file says,
+/// and panics where they are not there: that is an error of one folder or of one text.
+fn made<T>(work: impl FnOnce() -> tokenizers::Result<T>) -> Result<T, String> {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(made) => made.map_err(|error| error.to_string()),
+        Err(_) => Err("the tokenizer library fails over it".to_owned()),
+    }
+}
+
+/// What is known of a text whose tokens come one by one: the tokens that the next may change the spelling of, what they
+/// are written as, and how many of them are written.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Spelling {
+    ids: Vec<u32>,
+    prefix: String,
+    prefix_index: usize,
+}
+
 impl TextTokenizer {
-    /// Reads `tokenizer.json`, turns off its padding and truncation and checks that it fits the model. Tokens that were
-    /// added to it and that the model has no rows for are left out: it can neither read nor write them. Padding is
-    /// often added so, and every Gemma 3 has a token for images.
+    /// Reads `tokenizer.json`, turns off its padding, truncation and dropout, which are for training, and checks that
+    /// it fits the model. Tokens that were added to it and that the model has no rows for are left out: it can neither
+    /// read nor write them. Padding is often added so, and every Gemma 3 has a token for images.
     ///
     /// # Errors
     /// [`TokenizerError::Syntax`], [`TokenizerError::Vocabulary`], [`TokenizerError::Special`].
     pub fn new(json: &[u8], description: &Description) -> Result<Self, TokenizerError> {
-        let syntax = |error: tokenizers::Error| TokenizerError::Syntax(error.to_string());
         characters::check(json).map_err(TokenizerError::Syntax)?;
-        let mut tokenizer = Tokenizer::from_bytes(json).map_err(syntax)?;
+        let read = |json: &[u8]| made(|| Tokenizer::from_bytes(json)).map_err(TokenizerError::Syntax);
+        let mut tokenizer = read(json)?;
         let vocabulary = description.architecture.vocabulary;
         let mut added: Vec<_> = tokenizer.get_added_tokens_decoder().into_iter().collect();
         added.sort_unstable_by_key(|(token, _)| *token);
         added.retain(|(token, _)| *token >= vocabulary);
         let beyond: Vec<String> = added.into_iter().map(|(_, added)| added.content).collect();
         if !beyond.is_empty() {
-            tokenizer = Tokenizer::from_bytes(without(&beyond, json)?).map_err(syntax)?;
+            tokenizer = read(&without(&beyond, json)?)?;
         }
         tokenizer.with_padding(None);
-        tokenizer.with_truncation(None).map_err(syntax)?;
+        made(|| tokenizer.with_truncation(None).map(drop)).map_err(TokenizerError::Syntax)?;
+        if let ModelWrapper::BPE(pairs) = tokenizer.get_model()
+            && pairs.dropout.is_some()
+        {
+            let mut pairs = pairs.clone();
+            pairs.dropout = None;
+            tokenizer.with_model(pairs);
+        }
         let known = tokenizer.get_vocab(true);
         match known.values().max() {
             Some(&token) if token >= vocabulary => return Err(TokenizerError::Vocabulary { token, vocabulary }),
             Some(_) => {}
             None => return Err(TokenizerError::Syntax("it has no tokens".into())),
+        }
+        for second in [None, Some(Encoding::default())] {
+            let around = made(|| tokenizer.post_process(Encoding::default(), second, true));
+            let around = around.map_err(TokenizerError::Syntax)?;
+            if let Some(&token) = around.get_ids().iter().find(|token| **token >= vocabulary) {
+                return Err(TokenizerError::Vocabulary { token, vocabulary });
+            }
         }
         let mut special = description.beginning.iter().chain(&description.ends);
         if let Some(&token) = special.find(|token| tokenizer.id_to_token(**token).is_none()) {
@@ -168,11 +203,13 @@ impl TextTokenizer {
         let Some(most) = most.checked_sub(around) else {
             return Err(TokenizerError::Context { tokens: around, context: self.context });
         };
-        let refused = |error: tokenizers::Error| TokenizerError::Text(error.to_string());
         let params = TruncationParams { max_length: most, ..TruncationParams::default() };
-        let cut = truncate_encodings(first?, Some(second?), &params);
-        let (first, second) = cut.map_err(|error| TokenizerError::Text(error.to_string()))?;
-        let whole = self.tokenizer.post_process(first, second, true).map_err(refused)?;
+        let (first, second) = (first?, second?);
+        let whole = made(|| {
+            let (first, second) = truncate_encodings(first, Some(second), &params)?;
+            self.tokenizer.post_process(first, second, true)
+        });
+        let whole = whole.map_err(TokenizerError::Text)?;
         Ok(whole.get_ids().iter().copied().zip(whole.get_type_ids().iter().copied()).collect())
     }
 
@@ -192,11 +229,11 @@ impl TextTokenizer {
     }
 
     fn fast(&self, text: &str, special: bool) -> Result<Encoding, TokenizerError> {
-        self.tokenizer.encode_fast(text, special).map_err(|error| {
+        let fast = |text: &str, special: bool| made(|| self.tokenizer.encode_fast(text, special));
+        fast(text, special).map_err(|error| {
             // A vocabulary of characters has no token for others, and the tokenizer does not say which.
-            let unknown = |c: &char| self.tokenizer.encode_fast(c.encode_utf8(&mut [0; 4]) as &str, false).is_err();
-            let refused = || TokenizerError::Text(error.to_string());
-            text.chars().find(unknown).map_or_else(refused, TokenizerError::Character)
+            let unknown = |c: &char| fast(c.encode_utf8(&mut [0; 4]), false).is_err();
+            text.chars().find(unknown).map_or_else(|| TokenizerError::Text(error), TokenizerError::Character)
         })
     }
 
@@ -218,10 +255,42 @@ impl TextTokenizer {
         if let Some(&token) = tokens.iter().find(|token| **token >= vocabulary) {
             return Err(TokenizerError::Token { token, vocabulary });
         }
-        self.tokenizer.decode(tokens, true).map_err(|error| TokenizerError::Text(error.to_string()))
+        made(|| self.tokenizer.decode(tokens, true)).map_err(TokenizerError::Text)
     }
 
-    /// The tokenizer itself, for streams.
+    /// Begins to spell a text whose tokens come one by one, after these: how the first are written may depend on them.
+    pub fn spelling(&self, before: &[u32]) -> Spelling {
+        // Incomplete characters before would become part of what follows.
+        let whole = |text: &String| !text.ends_with(char::REPLACEMENT_CHARACTER);
+        match self.decode(before).ok().filter(whole) {
+            Some(prefix) => Spelling { ids: before.to_vec(), prefix, prefix_index: before.len() },
+            None => Spelling::default(),
+        }
+    }
+
+    /// What one more token adds to the text; nothing while it leaves a character incomplete.
+    ///
+    /// # Errors
+    /// [`TokenizerError::Text`].
+    pub fn spell(
+        &self,
+        token: u32,
+        Spelling { ids, prefix, prefix_index }: &mut Spelling,
+    ) -> Result<String, TokenizerError> {
+        let added = made(|| step_decode_stream(&self.tokenizer, vec![token], true, ids, prefix, prefix_index));
+        Ok(added.map_err(TokenizerError::Text)?.unwrap_or_default())
+    }
+
+    /// What is left to be written when no more tokens come: an incomplete character.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    pub fn spell_rest(&self, spelling: &Spelling) -> Result<String, TokenizerError> {
+        let text = self.decode(&spelling.ids)?;
+        Ok(text.get(spelling.prefix.len()..).unwrap_or_default().to_owned())
+    }
+
+    /// The tokenizer itself.
     pub const fn inner(&self) -> &Tokenizer {
         &self.tokenizer
     }
