@@ -9,15 +9,19 @@
 //! | [`files`] | tensors, programs, operators |
 //! | [`models`] | plans, weights, GGUF files, configurations, tables |
 //! | [`games`] | challenges: events folded, both players' moves |
+//! | [`folders`], [`tokenizers`], [`templates`] | published folders: their JSON files, what tokenizers are made of, chat templates |
 //! | [`trees`] | another's tree as it is answered; openings |
 //! | [`proofs`] | proofs that convict, with bytes changed |
 //! | `feed` | numbers out of an input |
 
 mod feed;
 pub mod files;
+pub mod folders;
 pub mod games;
 pub mod models;
 pub mod proofs;
+pub mod templates;
+pub mod tokenizers;
 pub mod trees;
 pub mod wire;
 
@@ -25,13 +29,15 @@ pub mod wire;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target. Each has a folder in `corpus`.
-pub const TARGETS: [Target; 19] = [
+pub const TARGETS: [Target; 23] = [
     ("config", models::config),
     ("events", wire::events),
     ("files", files::files),
+    ("folder", folders::folder),
     ("frame", wire::frame),
     ("game", games::game),
     ("gguf", models::gguf),
+    ("gguf_tokenizer", tokenizers::gguf_tokenizer),
     ("gossip", wire::gossip),
     ("known", trees::known),
     ("manifest", wire::manifest),
@@ -43,7 +49,9 @@ pub const TARGETS: [Target; 19] = [
     ("proof", proofs::proof),
     ("receipts", wire::receipts),
     ("rpc", wire::rpc),
+    ("sentencepiece", tokenizers::sentencepiece),
     ("table", models::table),
+    ("template", templates::template),
     ("weights", models::weights),
 ];
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
-use tensorlink_fuzz::TARGETS;
+use tensorlink_fuzz::{TARGETS, folders, tokenizers};
 use tensorlink_model::{Gguf, Plan, describe, gguf};
 use tensorlink_native::wire::Answer;
 use tensorlink_native::{Interval, Task};
@@ -57,6 +57,9 @@ fn is_real(target: &str, name: &str, bytes: &[u8]) -> bool {
         "native" if name == "interval" => message::<Interval>(bytes),
         "native" => message::<Answer>(bytes),
         "gguf" => Gguf::parse(bytes).is_ok_and(|file| gguf::config(&file).is_ok()),
+        "folder" => name.starts_with("refused") || folders::opened(bytes).is_ok(),
+        "gguf_tokenizer" => name.starts_with("refused") || tokenizers::of_gguf(bytes).is_ok(),
+        "sentencepiece" => name.starts_with("refused") || tokenizers::of_sentencepiece(bytes).is_ok(),
         "manifest" => Manifest::parse(bytes).is_ok(),
         "receipts" => serde_json::from_slice::<Receipts>(bytes).is_ok(),
         "events" => bytes.split(|byte| *byte == b'\n').all(|line| serde_json::from_slice::<EventAt>(line).is_ok()),

@@ -1,6 +1,8 @@
 //! `cargo run -p tensorlink-fuzz --example seeds` writes the corpus that fuzzers start from, beside this crate. What
 //! fuzzers found lies there too and stays.
 
+mod published;
+
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
@@ -43,13 +45,15 @@ type Seed = (String, Vec<u8>);
 const LANE: Lane = Lane { job: JobId(7), stage: 1, replica: 0 };
 
 fn main() -> ExitCode {
-    let targets: [(&str, Vec<Seed>); 19] = [
+    let targets: [(&str, Vec<Seed>); 23] = [
         ("config", configs()),
         ("events", vec![("challenge".into(), events())]),
         ("files", vec![("two-tensors".into(), files())]),
+        ("folder", published::folders()),
         ("frame", frames()),
         ("game", games()),
         ("gguf", gguf_files()),
+        ("gguf_tokenizer", published::gguf_tokenizers()),
         ("gossip", gossip()),
         ("known", known()),
         ("manifest", manifests()),
@@ -61,7 +65,9 @@ fn main() -> ExitCode {
         ("proof", proofs()),
         ("receipts", vec![("text".into(), receipts())]),
         ("rpc", messages()),
+        ("sentencepiece", published::sentencepiece()),
         ("table", vec![("header".into(), b"a,b,class\n1,2.5,x\n-3,1e2,y\n0,0,x\n".to_vec())]),
+        ("template", published::templates()),
         ("weights", weights()),
     ];
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
@@ -354,7 +360,7 @@ fn folders() -> impl Iterator<Item = (String, Folder)> {
 fn configs() -> Vec<Seed> {
     let index = br#"{"metadata":{},"weight_map":{"a":"model-1.safetensors","b":"model-2.safetensors"}}"#;
     let mut seeds: Vec<Seed> = folders().map(|(name, folder)| (name, folder.config_json())).collect();
-    seeds.push(("model".into(), include_bytes!("../../../examples/digits.json").to_vec()));
+    seeds.push(("model".into(), include_bytes!("../../../../examples/digits.json").to_vec()));
     seeds.push(("index".into(), index.to_vec()));
     seeds
 }
