@@ -78,100 +78,158 @@ impl Kept {
 impl Beam<'_> {
     /// The cheapest orders found, the best first. Nodes in `taken` are left out.
     pub(crate) fn search(&self, problem: &Problem, taken: &[bool], answers: usize) -> Vec<Vec<usize>> {
-        let nodes = problem.nodes();
-        let mut slots = vec![FREE; (problem.layers + 1) * nodes * self.sets];
-        let mut kept = Kept { labels: vec![], visited: vec![], words: nodes.div_ceil(64) };
-        let open: Vec<usize> = (0..nodes).filter(|node| !taken.get(*node).copied().unwrap_or(false)).collect();
-        let furthest = self.furthest(problem, taken);
-        for node in &open {
-            self.advance(problem, &furthest, &mut slots, None, 0, *node);
+        let Some(mut field) = Field::new(self, problem, taken) else { return vec![] };
+        for place in 0..field.open.len() {
+            field.advance(None, 0, place);
         }
-        let mut here: Vec<(Label, usize)> = Vec::with_capacity(nodes * self.sets);
+        let mut here: Vec<Origin> = Vec::with_capacity(field.open.len() * self.sets);
         for boundary in 1..problem.layers {
-            self.gather(&slots, boundary, nodes, &mut here);
-            for (label, last) in here.drain(..) {
-                let at = kept.labels.len();
-                kept.add(label, last);
-                for node in &open {
-                    if !kept.has(at, *node) {
-                        self.advance(problem, &furthest, &mut slots, Some((label, last, at)), boundary, *node);
+            field.gather(boundary, &mut here);
+            if self.first_decides() {
+                // Whatever is behind them, labels are told apart by their costs alone: the cheapest that may go
+                // on does.
+                here.sort_by(|a, b| a.label.cost.total_cmp(&b.label.cost));
+                for place in 0..field.open.len() {
+                    if let Some(from) = here.iter().find(|from| field.may_follow(from, boundary, place)) {
+                        field.advance(Some(from), boundary, place);
+                    }
+                }
+                continue;
+            }
+            for from in &here {
+                for place in 0..field.open.len() {
+                    if field.may_follow(from, boundary, place) {
+                        field.advance(Some(from), boundary, place);
                     }
                 }
             }
         }
         let mut done = Vec::new();
-        self.gather(&slots, problem.layers, nodes, &mut done);
-        done.sort_unstable_by(|a, b| a.0.rank.total_cmp(&b.0.rank));
-        done.into_iter().take(answers).map(|(label, last)| kept.order(label, last)).collect()
+        field.gather(problem.layers, &mut done);
+        done.sort_unstable_by(|a, b| a.label.rank.total_cmp(&b.label.rank));
+        done.into_iter().take(answers).map(|end| field.kept.order(end.label, end.last)).collect()
     }
 
-    /// By boundary and node: the furthest end of a stage that memory and the cap allow; 0 for nodes that are not open.
-    fn furthest(&self, problem: &Problem, taken: &[bool]) -> Grid<usize> {
-        let capped = self.goal.cap < f64::MAX;
-        let end = |first: usize, node: usize| match capped {
-            _ if taken.get(node).copied().unwrap_or(false) => 0,
-            true => problem.furthest_within(node, first, self.goal.cap),
+    /// Whether one label is kept of each node, and what it costs does not depend on who handed to it.
+    fn first_decides(&self) -> bool {
+        self.sets == 1 && self.goal.weights.latency == 0.0
+    }
+}
+
+/// A label that goes on.
+#[derive(Clone, Copy)]
+struct Origin {
+    label: Label,
+    last: usize,
+    /// In [`Kept`].
+    at: usize,
+}
+
+/// What a search knows.
+struct Field<'a> {
+    beam: &'a Beam<'a>,
+    problem: &'a Problem,
+    /// Nodes that may be used, each with its hash.
+    open: Vec<(usize, u64)>,
+    /// By boundary and place among them: the furthest end of a stage that memory and the cap allow.
+    furthest: Grid<usize>,
+    /// By boundary and place: as many labels as there are sets.
+    slots: Vec<Label>,
+    kept: Kept,
+}
+
+impl<'a> Field<'a> {
+    /// None if the nodes together do not hold the layers within the cap.
+    fn new(beam: &'a Beam<'a>, problem: &'a Problem, taken: &[bool]) -> Option<Self> {
+        let free = |node: &usize| !taken.get(*node).copied().unwrap_or(false);
+        let hashed = |node: usize| (node, tensorlink_draws::word(node as u64, 1) / (1 << 12));
+        let capped = beam.goal.cap < f64::MAX;
+        let end = |node: usize, first: usize| match capped {
+            true => problem.furthest_within(node, first, beam.goal.cap),
             false => problem.furthest(node, first),
         };
-        let ends = (0..problem.layers).flat_map(|first| (0..problem.nodes()).map(move |node| end(first, node)));
-        Grid::new(problem.nodes(), ends, 0)
+        let ends = |node: usize| (0..problem.layers).map(|first| end(node, first)).collect::<Vec<usize>>();
+        let longest = |ends: &Vec<usize>| ends.iter().enumerate().map(|(first, end)| end - first).max().unwrap_or(0);
+        let holding = (0..problem.nodes()).filter(free).map(|node| (hashed(node), ends(node)));
+        // Who holds no layer is in no chain.
+        let holding = holding.filter(|(_, ends)| longest(ends) > 0);
+        let (open, by_node): (Vec<(usize, u64)>, Vec<Vec<usize>>) = holding.unzip();
+        if by_node.iter().map(longest).sum::<usize>() < problem.layers {
+            return None;
+        }
+        let ends =
+            (0..problem.layers).flat_map(|first| by_node.iter().filter_map(move |ends| ends.get(first)).copied());
+        let furthest = Grid::new(open.len(), ends, 0);
+        let slots = vec![FREE; (problem.layers + 1) * open.len() * beam.sets];
+        let kept = Kept { labels: vec![], visited: vec![], words: problem.nodes().div_ceil(64) };
+        Some(Self { beam, problem, open, furthest, slots, kept })
     }
 
     /// The labels of a boundary that go on.
-    fn gather(&self, slots: &[Label], boundary: usize, nodes: usize, into: &mut Vec<(Label, usize)>) {
+    fn gather(&mut self, boundary: usize, into: &mut Vec<Origin>) {
         into.clear();
-        let group = nodes * self.sets;
-        let labels = slots.iter().skip(boundary * group).take(group).enumerate();
-        into.extend(labels.filter(|(_, label)| label.rank < f64::INFINITY).map(|(at, label)| (*label, at / self.sets)));
-        if into.len() > self.width {
-            into.select_nth_unstable_by(self.width, |a, b| a.0.rank.total_cmp(&b.0.rank));
-            into.truncate(self.width);
+        let sets = self.beam.sets;
+        let group = self.open.len() * sets;
+        for (at, label) in self.slots.iter().skip(boundary * group).take(group).enumerate() {
+            if label.rank < f64::INFINITY
+                && let Some((last, _)) = self.open.get(at / sets)
+            {
+                into.push(Origin { label: *label, last: *last, at: 0 });
+            }
         }
+        if into.len() > self.beam.width {
+            into.select_nth_unstable_by(self.beam.width, |a, b| a.label.rank.total_cmp(&b.label.rank));
+            into.truncate(self.beam.width);
+        }
+        for from in into {
+            from.at = self.kept.labels.len();
+            self.kept.add(from.label, from.last);
+        }
+    }
+
+    /// Whether a label may hand to a node.
+    #[inline]
+    fn may_follow(&self, from: &Origin, boundary: usize, place: usize) -> bool {
+        let Some((node, _)) = self.open.get(place) else { return false };
+        self.furthest.at(boundary, place) > boundary
+            && !self.kept.has(from.at, *node)
+            && self.problem.flow(from.last, *node, boundary) <= self.beam.goal.cap
     }
 
     /// Lets a node take the layers from a boundary on.
     #[inline]
-    fn advance(
-        &self,
-        problem: &Problem,
-        furthest: &Grid<usize>,
-        slots: &mut [Label],
-        from: Option<(Label, usize, usize)>,
-        boundary: usize,
-        node: usize,
-    ) {
-        let Goal { weights, cap } = self.goal;
-        let most = furthest.at(boundary, node);
+    fn advance(&mut self, from: Option<&Origin>, boundary: usize, place: usize) {
+        let Self { beam, problem, .. } = *self;
+        let Some((node, hash)) = self.open.get(place).copied() else { return };
+        let most = self.furthest.at(boundary, place);
         if most <= boundary {
             return;
         }
-        let mut entered = at(self.enter, node);
+        let weights = beam.goal.weights;
+        let mut entered = at(beam.enter, node);
         let (mut set, mut parent, mut first) = (0, u32::MAX, node as u32);
-        if let Some((label, last, parent_at)) = from {
-            if problem.flow(last, node, boundary) > cap {
-                return;
-            }
-            entered += label.cost;
+        if let Some(from) = from {
+            entered += from.label.cost;
             if weights.latency > 0.0 {
-                entered += weights.latency * problem.wait(last, node, boundary);
+                entered += weights.latency * problem.wait(from.last, node, boundary);
             }
-            (set, parent, first) = (label.set, parent_at as u32, label.first);
+            (set, parent, first) = (from.label.set, from.at as u32, from.label.first);
         }
-        let set: u64 = set + tensorlink_draws::word(node as u64, 1) / (1 << 12);
+        let set: u64 = set + hash;
         let per_second = weights.latency + weights.energy * problem.watts(node);
         let back = if weights.latency > 0.0 { weights.latency * problem.back(node, first as usize) } else { 0.0 };
         let span = most - boundary;
-        for shorter in 0..=self.shorter.min(span - 1) {
-            let end = if self.shorter >= span { most - shorter } else { most - shorter * span / (self.shorter + 1) };
+        for shorter in 0..=beam.shorter.min(span - 1) {
+            let end = if beam.shorter >= span { most - shorter } else { most - shorter * span / (beam.shorter + 1) };
             let cost =
                 if per_second > 0.0 { entered + per_second * problem.seconds(node, boundary, end) } else { entered };
-            if cost >= self.bound {
+            if cost >= beam.bound {
                 continue;
             }
-            let rest = if end == problem.layers { back } else { back + at(self.leave, node) };
+            let rest = if end == problem.layers { back } else { back + at(beam.leave, node) };
             let label = Label { cost, rank: cost + rest, set, parent, first };
-            let group = (end * problem.nodes() + node) * self.sets;
-            if let Some(group) = slots.get_mut(group..group + self.sets) {
+            let group = (end * self.open.len() + place) * beam.sets;
+            if let Some(group) = self.slots.get_mut(group..group + beam.sets) {
                 offer(group, label);
             }
         }

@@ -5,7 +5,7 @@
 
 use tensorlink_draws::Draws;
 
-use crate::best::sweep::{scarce, under};
+use crate::best::sweep::{Reach, under};
 use crate::best::{Effort, Found, chains};
 use crate::cuts::cut;
 use crate::moves::improve;
@@ -32,7 +32,7 @@ pub(crate) fn pack(problem: &Problem, most: usize) -> Vec<Found> {
     let goal = Goal { cap: f64::MAX, weights: Weights { bottleneck: 1.0, ..Weights::NONE } };
     let Some(single) = chains(problem, &goal, &[], &EFFORT).into_iter().next() else { return vec![] };
     let fastest = single.cut.cost;
-    let packing = Packing { problem, goal, most, slowest: fastest * SLOWEST };
+    let packing = Packing::new(problem, goal, most, fastest * SLOWEST);
     let mut best = vec![single];
     let mut worse = 0;
     for step in 0..CAPS {
@@ -63,21 +63,29 @@ struct Packing<'a> {
     goal: Goal,
     most: usize,
     slowest: f64,
+    /// By node: the share of the speed and memory of all that others lack if it is in a chain.
+    shares: Vec<f64>,
+    reach: Reach,
 }
 
-impl Packing<'_> {
-    /// What it costs that a node is in a chain: the speed and memory that others then lack, or that with its number.
-    fn weights(&self, cap: f64, which: usize) -> Vec<f64> {
-        let problem = self.problem;
+impl<'a> Packing<'a> {
+    fn new(problem: &'a Problem, goal: Goal, most: usize, slowest: f64) -> Self {
         let nodes = problem.nodes();
         let speeds: f64 = (0..nodes).map(|node| 1.0 / problem.alone(node)).sum();
         let memory: f64 = (0..nodes).map(|node| problem.memory(node).max(0.0)).sum();
         let share = |node: usize| 1.0 / problem.alone(node) / speeds + 0.5 * problem.memory(node).max(0.0) / memory;
+        let shares = (0..nodes).map(share).collect();
+        Self { problem, goal, most, slowest, shares, reach: Reach::of(problem) }
+    }
+
+    /// What it costs that a node is in a chain: the speed and memory that others then lack, or that with its number.
+    fn weights(&self, cap: f64, which: usize) -> Vec<f64> {
         if which == 0 {
-            return (0..nodes).map(share).collect();
+            return self.shares.clone();
         }
-        let scarce = scarce(problem, cap);
-        scarce.iter().enumerate().map(|(node, scarce)| 0.5 * share(node) + 0.5 * scarce / nodes as f64).collect()
+        let nodes = self.problem.nodes() as f64;
+        let both = self.shares.iter().zip(self.reach.scarce(cap));
+        both.map(|(share, scarce)| 0.5 * share + 0.5 * scarce / nodes).collect()
     }
 
     /// Chains below a cap, one after another, until none is left; then below looser ones.

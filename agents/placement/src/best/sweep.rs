@@ -61,13 +61,14 @@ fn fastest(problem: &Problem, goal: &Goal, taken: &[bool], effort: &Effort, pool
     let mut low = problem.pooled(0, free(problem, taken)).ln() - 0.01;
     // Seeds give a first upper bound.
     let mut high = pool.best().map_or_else(|| slowest(problem, taken), |found| found.cut.cost / weight).ln();
+    let reach = Reach::of(problem);
     for _ in 0..BISECTIONS {
         if high - low < CLOSE || !low.is_finite() || !high.is_finite() {
             break;
         }
         let cap = ((low + high) / 2.0).exp();
         let mut found = f64::INFINITY;
-        for order in under(problem, cap, &scarce(problem, cap), taken, effort, ANSWERS) {
+        for order in under(problem, cap, &reach.scarce(cap), taken, effort, ANSWERS) {
             if let Some(cost) = pool.add(problem, goal, &order) {
                 found = found.min(cost / weight);
             }
@@ -76,13 +77,27 @@ fn fastest(problem: &Problem, goal: &Goal, taken: &[bool], effort: &Effort, pool
     }
 }
 
-/// One for a node that can hand on to most others within a cap, and more for one that can to few.
-pub(crate) fn scarce(problem: &Problem, cap: f64) -> Vec<f64> {
-    let boundary = problem.most_handed();
-    let within = |node: usize| (0..problem.nodes()).filter(|other| problem.flow(node, *other, boundary) <= cap).count();
-    let reach: Vec<usize> = (0..problem.nodes()).map(within).collect();
-    let most = reach.iter().copied().max().unwrap_or(0).max(1) as f64;
-    reach.iter().map(|count| 1.0 + FEW_LINKS * (1.0 - *count as f64 / most)).collect()
+/// How many each node can hand on to.
+pub(crate) struct Reach(Vec<Vec<f64>>);
+
+impl Reach {
+    /// Of the most that crosses a boundary.
+    pub(crate) fn of(problem: &Problem) -> Self {
+        let boundary = problem.most_handed();
+        let sorted = |node: usize| {
+            let mut flows: Vec<f64> = (0..problem.nodes()).map(|other| problem.flow(node, other, boundary)).collect();
+            flows.sort_unstable_by(f64::total_cmp);
+            flows
+        };
+        Self((0..problem.nodes()).map(sorted).collect())
+    }
+
+    /// One for a node that can hand on to most others within a cap, and more for one that can to few.
+    pub(crate) fn scarce(&self, cap: f64) -> Vec<f64> {
+        let reach: Vec<usize> = self.0.iter().map(|flows| flows.partition_point(|flow| *flow <= cap)).collect();
+        let most = reach.iter().copied().max().unwrap_or(0).max(1) as f64;
+        reach.iter().map(|count| 1.0 + FEW_LINKS * (1.0 - *count as f64 / most)).collect()
+    }
 }
 
 /// Chains whose stages and transfers stay below a cap, by what it costs that each node is in them.
