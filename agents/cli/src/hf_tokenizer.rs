@@ -1,8 +1,6 @@
 //! The language of a model folder: its tokenizer, its chat template, the tokens that end its texts.
 
-use tokenizers::step_decode_stream;
-
-use tensorlink_folder::{ChatTemplate, FolderError, ModelFolder, TextTokenizer, TokenizerError};
+use tensorlink_folder::{ChatTemplate, FolderError, ModelFolder, Spelling, TextTokenizer, TokenizerError};
 use tensorlink_gateway::backend::{EmbedError, TokenizeError};
 use tensorlink_gateway::generation::language::{Language, Spell};
 use tensorlink_gateway::generation::{Conversation, Prompt};
@@ -60,13 +58,7 @@ impl Language for HfTokenizer {
 
     fn spell(&self, before: &[u32]) -> Box<dyn Spell + Send + '_> {
         let known = before.get(before.len().saturating_sub(BEFORE)..).unwrap_or_default();
-        // Incomplete characters before would become part of what follows.
-        let whole = |text: &String| !text.ends_with(char::REPLACEMENT_CHARACTER);
-        let (ids, prefix) = match self.tokenizer.decode(known).ok().filter(whole) {
-            Some(prefix) => (known.to_vec(), prefix),
-            None => (Vec::new(), String::new()),
-        };
-        Box::new(Speller { tokenizer: &self.tokenizer, prefix_index: ids.len(), ids, prefix })
+        Box::new(Speller { tokenizer: &self.tokenizer, spelling: self.tokenizer.spelling(known) })
     }
 }
 
@@ -88,24 +80,19 @@ pub fn refusal(error: TokenizerError) -> TokenizeError {
     }
 }
 
-/// The state of the tokenizer's own incremental decoding, which [`tokenizers::DecodeStream`] holds with a
-/// borrowed tokenizer.
+/// A text as its tokens come.
 struct Speller<'a> {
     tokenizer: &'a TextTokenizer,
-    ids: Vec<u32>,
-    prefix: String,
-    prefix_index: usize,
+    spelling: Spelling,
 }
 
 impl Spell for Speller<'_> {
     fn push(&mut self, token: u32) -> Result<String, EmbedError> {
-        let Self { tokenizer, ids, prefix, prefix_index } = self;
-        Ok(step_decode_stream(tokenizer.inner(), vec![token], true, ids, prefix, prefix_index)?.unwrap_or_default())
+        Ok(self.tokenizer.spell(token, &mut self.spelling)?)
     }
 
     fn rest(&mut self) -> Result<String, EmbedError> {
-        let text = self.tokenizer.decode(&self.ids)?;
-        Ok(text.get(self.prefix.len()..).unwrap_or_default().to_owned())
+        Ok(self.tokenizer.spell_rest(&self.spelling)?)
     }
 }
 
