@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::MAX_LAYERS;
 use crate::node::{Profile, Tier};
 use crate::number::{Invalid, at_least_zero, counted};
 
@@ -35,6 +36,8 @@ pub struct Constraints {
     pub tier: Tier,
     /// The least bytes a second of a hop.
     pub bandwidth: f64,
+    /// Stages of each chain; none: as many as are best.
+    pub stages: Option<usize>,
     /// Security level: so many rings compute each replica, with the same cuts, and no operator is in two of them.
     pub rings: usize,
     /// Data-parallel replicas.
@@ -50,6 +53,7 @@ impl Default for Constraints {
             stake: 0.0,
             tier: Tier::C,
             bandwidth: 0.0,
+            stages: None,
             rings: 1,
             replicas: Replicas::Exactly(1),
             running: BTreeMap::new(),
@@ -69,9 +73,13 @@ impl Constraints {
     }
 
     /// # Errors
-    /// For no ring or replica, or more than [`MAX_CHAINS`] chains, and for amounts that are no numbers.
+    /// For no stage, ring or replica, for more than [`MAX_LAYERS`] stages or [`MAX_CHAINS`] chains, and for amounts
+    /// that are no numbers.
     pub fn check(&self) -> Result<(), Invalid> {
-        counted("rings", self.rings, 1, 16)?;
+        if let Some(stages) = self.stages {
+            counted("stages", stages, 1, MAX_LAYERS)?;
+        }
+        counted("rings", self.rings, 1, MAX_CHAINS)?;
         if let Replicas::Exactly(replicas) = self.replicas {
             counted("replicas", replicas, 1, MAX_CHAINS / self.rings)?;
         }

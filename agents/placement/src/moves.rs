@@ -19,6 +19,8 @@ pub(crate) struct Moves<'a> {
     behind: Vec<Vec<f64>>,
     cost: f64,
     price: f64,
+    /// Whether the order keeps its length.
+    fixed: bool,
     /// Nodes that may still be tried.
     budget: usize,
     scratch: [Vec<f64>; 2],
@@ -49,6 +51,41 @@ pub(crate) fn improve(
     }
 }
 
+/// The same by moves that keep the order's length.
+pub(crate) fn rearrange(
+    problem: &Problem,
+    goal: Goal,
+    order: &[usize],
+    taken: &[bool],
+    budget: usize,
+) -> (Vec<usize>, f64) {
+    if goal.adds() {
+        let mut moves = Moves { fixed: true, ..Moves::new::<true>(problem, goal, order, taken, budget) };
+        moves.run::<true>();
+        (moves.order, moves.cost)
+    } else {
+        let mut moves = Moves { fixed: true, ..Moves::new::<false>(problem, goal, order, taken, budget) };
+        moves.run::<false>();
+        (moves.order, moves.cost)
+    }
+}
+
+/// The order with nodes of `spare` put in where they cost least, or nodes taken out that are missed least, one after
+/// another until there are `length`. [`None`] if no node is left to put in.
+pub(crate) fn resize(
+    problem: &Problem,
+    goal: Goal,
+    order: &[usize],
+    spare: &[usize],
+    length: usize,
+) -> Option<Vec<usize>> {
+    if goal.adds() {
+        Moves::new::<true>(problem, goal, order, &[], usize::MAX).resize::<true>(spare, length)
+    } else {
+        Moves::new::<false>(problem, goal, order, &[], usize::MAX).resize::<false>(spare, length)
+    }
+}
+
 impl<'a> Moves<'a> {
     fn new<const ADD: bool>(problem: &'a Problem, goal: Goal, order: &[usize], taken: &[bool], budget: usize) -> Self {
         let mut used = taken.to_vec();
@@ -63,6 +100,7 @@ impl<'a> Moves<'a> {
             behind: vec![],
             cost: f64::INFINITY,
             price: 0.0,
+            fixed: false,
             budget,
             scratch,
         };
@@ -161,6 +199,49 @@ impl<'a> Moves<'a> {
         true
     }
 
+    fn resize<const ADD: bool>(mut self, spare: &[usize], length: usize) -> Option<Vec<usize>> {
+        while self.order.len() != length {
+            // Whatever it costs is better than another length.
+            self.cost = f64::INFINITY;
+            let mut best = (f64::INFINITY, None);
+            let shorter = self.order.len() > length;
+            for at in 0..self.order.len() + usize::from(!shorter) {
+                if shorter {
+                    let cost = self.splice::<ADD>(at, at + 1, &[]);
+                    if cost < best.0 {
+                        best = (cost, Some((at, at + 1, None)));
+                    }
+                    continue;
+                }
+                for node in spare {
+                    let used = self.used.get(*node).copied().unwrap_or(true);
+                    let cost = if used { f64::INFINITY } else { self.splice::<ADD>(at, at, &[*node]) };
+                    if cost < best.0 {
+                        best = (cost, Some((at, at, Some(*node))));
+                    }
+                }
+            }
+            let (from, to, node) = match best.1 {
+                Some(found) => found,
+                // Nothing of this length has a cut: the least of memory goes, or whoever is next comes.
+                None if shorter => {
+                    let memory = |node: &usize| self.problem.memory(*node);
+                    let numbered = self.order.iter().enumerate();
+                    let (at, _) = numbered.min_by(|a, b| memory(a.1).total_cmp(&memory(b.1)))?;
+                    (at, at + 1, None)
+                }
+                None => {
+                    let next = spare.iter().find(|node| !self.used.get(**node).copied().unwrap_or(true))?;
+                    (self.order.len(), self.order.len(), Some(*next))
+                }
+            };
+            let mut order = self.order.clone();
+            order.splice(from..to, node);
+            self.adopt::<ADD>(order);
+        }
+        Some(self.order)
+    }
+
     fn run<const ADD: bool>(&mut self) {
         let mut improved = true;
         while improved && self.budget > 0 {
@@ -174,13 +255,13 @@ impl<'a> Moves<'a> {
         let mut improved = false;
         let mut at = 0;
         while at <= self.order.len() && self.budget > 0 {
-            let longest = self.order.len() >= self.problem.layers;
+            let longest = self.fixed || self.order.len() >= self.problem.layers;
             let mut best = (self.cost * BETTER, None);
             let here = at < self.order.len();
-            let ends =
-                [here.then_some(at + 1), (!longest).then_some(at), (at + 1 < self.order.len()).then_some(at + 2)];
+            let pair = !self.fixed && at + 1 < self.order.len();
+            let ends = [here.then_some(at + 1), (!longest).then_some(at), pair.then_some(at + 2)];
             for end in ends.into_iter().flatten() {
-                if end > at {
+                if end > at && !self.fixed {
                     let cost = self.splice::<ADD>(at, end, &[]);
                     if cost < best.0 {
                         best = (cost, Some((end, None)));

@@ -92,15 +92,18 @@ impl<'a> Request<'a> {
 
     /// The plan that a strategy makes; [`None`] if it finds none. Rules of others know single chains only.
     pub(crate) fn attempt(&self, strategy: Strategy) -> Option<Plan> {
-        let Constraints { rings, replicas, .. } = self.constraints;
+        let Constraints { stages, rings, replicas, .. } = self.constraints;
         let one = rings == 1 && replicas == Replicas::Exactly(1);
         let plan = |chains: Vec<Chain>| (!chains.is_empty()).then_some(Plan { chains, rings });
         if strategy != Strategy::Best {
             let problem = self.problem();
-            let assigned = ruled(&problem, &Goal::new(self.objective), strategy).filter(|_| one)?;
+            let as_asked = |found: &Assigned| stages.is_none_or(|stages| stages == found.order.len());
+            let assigned = ruled(&problem, &Goal::new(self.objective), strategy).filter(|_| one).filter(as_asked)?;
             return plan(vec![problem.chain(&assigned.order, &assigned.ends)]);
         }
-        if rings == 1 && replicas != Replicas::Exactly(1) && self.objective == Objective::Throughput {
+        let several = rings == 1 && replicas != Replicas::Exactly(1);
+        // Packing takes chains of any length.
+        if several && stages.is_none() && self.objective == Objective::Throughput {
             return self.packed(replicas).and_then(plan);
         }
         let problem = self.problem();

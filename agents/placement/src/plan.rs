@@ -35,6 +35,14 @@ pub enum Broken {
     /// Layers are missing, twice there, or out of order.
     #[error("stage {0} does not begin where the one before ends, or is empty, or the last layers are missing")]
     Layers(usize),
+    /// Another number of stages than is asked for.
+    #[error("the chain has {got} stages, {asked} are asked for")]
+    Length {
+        /// Asked for.
+        asked: usize,
+        /// Of the chain.
+        got: usize,
+    },
     /// A node that the fleet does not have, or that is there twice.
     #[error("node {0} is unknown, or in the chain twice")]
     Node(usize),
@@ -126,6 +134,9 @@ impl Chain {
         let (Some(first), Some(last)) = (self.0.first(), self.0.last()) else { return Err(Broken::Layers(0)) };
         if next != model.layers.len() {
             return Err(Broken::Layers(self.0.len()));
+        }
+        if let Some(asked) = constraints.stages.filter(|asked| *asked != self.0.len()) {
+            return Err(Broken::Length { asked, got: self.0.len() });
         }
         figures.latency += way_back(fleet, kind, last.node, first.node);
         figures.price = price_per_second * figures.bottleneck;

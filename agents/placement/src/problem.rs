@@ -16,6 +16,8 @@ const CLOSED: Hop = Hop { wait: 0.0, wait_per_byte: 0.0, flow_per_byte: f64::INF
 pub(crate) struct Problem {
     pub(crate) ids: Vec<usize>,
     pub(crate) layers: usize,
+    /// Stages of a chain, if so many are asked for.
+    pub(crate) stages: Option<usize>,
     macs: Sums,
     reads: Sums,
     /// Bytes that cross each boundary.
@@ -67,6 +69,7 @@ impl Problem {
         let back = pairs().map(|(from, to)| way_back(fleet, kind, from, to));
         Self {
             layers,
+            stages: constraints.stages,
             macs: Sums::of(costs().map(|cost| cost.macs)),
             reads: Sums::of(costs().map(|cost| cost.reads)),
             handed: std::iter::once(0.0).chain(costs().map(|cost| cost.activations)).collect(),

@@ -81,6 +81,14 @@ pub enum Refusal {
         /// Of all nodes.
         bytes: f64,
     },
+    /// No chain of so many stages.
+    #[error("stages: no {asked} workers hold the model in as many stages; with {would} stages there is a plan")]
+    Stages {
+        /// Stages asked for.
+        asked: usize,
+        /// Stages with which there is a plan.
+        would: usize,
+    },
     /// Too few operators for the security level.
     #[error("security level: {asked} rings without a common operator were not found; {would} are")]
     Rings {
@@ -146,6 +154,14 @@ fn tightest(request: &Request<'_>) -> Refusal {
     }
     if let Some(would) = most(asked.bandwidth, |bandwidth| with(Constraints { bandwidth, ..asked.clone() })) {
         mends.push((1.0 - would / asked.bandwidth, Refusal::Bandwidth { asked: asked.bandwidth, would }));
+    }
+    if let Some(stages) = asked.stages {
+        let any = Constraints { stages: None, ..asked.clone() };
+        let plan = Request { constraints: any, ..request.clone() }.attempt(Strategy::Best);
+        if let Some(would) = plan.and_then(|plan| plan.chains.first().map(|chain| chain.0.len())) {
+            let change = would.abs_diff(stages) as f64 / stages.max(would) as f64;
+            mends.push((change, Refusal::Stages { asked: stages, would }));
+        }
     }
     let lower = [Tier::B, Tier::C].into_iter().filter(|tier| *tier < asked.tier);
     if let Some(would) = lower.into_iter().find(|tier| with(Constraints { tier: *tier, ..asked.clone() })) {

@@ -4,9 +4,11 @@
 //! |---|---|
 //! | this one | one chain: orders from beams and simple rules, improved by moves, cut exactly |
 //! | [`sweep`] | the beams that an objective takes |
+//! | [`length`] | chains of so many stages as are asked for |
 //! | [`pack`] | several chains of one fleet |
 //! | [`rings`] | chains with the same cuts and no operator in common |
 
+mod length;
 pub(crate) mod pack;
 pub(crate) mod rings;
 pub(crate) mod sweep;
@@ -86,6 +88,9 @@ pub(crate) fn chains(problem: &Problem, goal: &Goal, taken: &[bool], effort: &Ef
         }
     }
     sweep::orders(problem, goal, taken, effort, &mut pool);
+    if let Some(stages) = problem.stages {
+        return length::chains(problem, goal, taken, effort, (&pool, stages)).0;
+    }
     let starts: Vec<Found> = pool.0.iter().take(effort.improved).cloned().collect();
     for start in starts {
         // A goal with sums and bottlenecks is judged under a cap: that of the best cut.
