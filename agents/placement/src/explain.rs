@@ -13,27 +13,27 @@ use crate::problem::Goal;
 /// The widest bar.
 const BAR: f64 = 24.0;
 
-/// All chains of a plan, and for a single one the runner-up.
+/// All chains of a plan, and for a single one the runner-up. `name` tells people which node has a number.
 ///
 /// # Errors
 /// [`Broken`] for a plan that is none of the request's model and fleet.
-pub fn explain(request: &Request<'_>, plan: &Plan) -> Result<String, Broken> {
+pub fn explain(request: &Request<'_>, plan: &Plan, name: &dyn Fn(usize) -> String) -> Result<String, Broken> {
     let mut text = String::new();
     for (at, chain) in plan.chains.iter().enumerate() {
         let figures = request.figures(chain)?;
         let (replica, ring) = (at / plan.rings.max(1), at % plan.rings.max(1));
         line(&mut text, format_args!("replica {replica}, ring {ring}: {}", summary(request, &figures)));
-        picture(&mut text, request, chain, &figures);
+        picture(&mut text, request, (chain, &figures), name);
     }
     if let [chain] = plan.chains.as_slice() {
         let cost = request.objective.cost(&request.figures(chain)?);
         match runner_up(request, chain) {
             Some((without, other, figures)) => {
                 let ratio = request.objective.cost(&figures) / cost;
-                line(&mut text, format_args!("runner-up, without node {without}: {ratio:.3} times the cost"));
-                line(&mut text, format_args!("  {}", list(&other)));
+                line(&mut text, format_args!("runner-up, without {}: {ratio:.3} times the cost", name(without)));
+                line(&mut text, format_args!("  {}", list(&other, name)));
             }
-            None => line(&mut text, format_args!("runner-up: none, every node is needed")),
+            None => line(&mut text, format_args!("runner-up: none, every worker is needed")),
         }
     }
     Ok(text)
@@ -71,12 +71,17 @@ fn summary(request: &Request<'_>, figures: &Figures) -> String {
     )
 }
 
-fn list(chain: &Chain) -> String {
-    let stages = chain.0.iter().map(|stage| format!("{} [{}..{})", stage.node, stage.first, stage.end));
+fn list(chain: &Chain, name: &dyn Fn(usize) -> String) -> String {
+    let stages = chain.0.iter().map(|stage| format!("{} [{}..{})", name(stage.node), stage.first, stage.end));
     stages.collect::<Vec<_>>().join(" → ")
 }
 
-fn picture(text: &mut String, request: &Request<'_>, chain: &Chain, figures: &Figures) {
+fn picture(
+    text: &mut String,
+    request: &Request<'_>,
+    (chain, figures): (&Chain, &Figures),
+    name: &dyn Fn(usize) -> String,
+) {
     let Request { fleet, model, kind, constraints, .. } = request;
     for (at, stage) in chain.0.iter().enumerate() {
         let time = seconds(fleet, model, *kind, constraints, *stage);
@@ -84,8 +89,8 @@ fn picture(text: &mut String, request: &Request<'_>, chain: &Chain, figures: &Fi
         line(
             text,
             format_args!(
-                "  ├ node {:<6} {:?}  layers {:>3}..{:<3} {time:>9.5} s  {:<24} {}{}",
-                stage.node,
+                "  ├ {:<12} {}  layers {:>3}..{:<3} {time:>9.5} s  {:<24} {}{}",
+                name(stage.node),
                 fleet.nodes.get(stage.node).map_or(Tier::C, Profile::tier),
                 stage.first,
                 stage.end,

@@ -8,6 +8,7 @@
 //! | [`start`] | what a training starts from, whatever is trained |
 //! | [`calibrate`](mod@calibrate), [`exponents`] | static exponents from a float run |
 //! | [`compile`](mod@compile), [`lower`], [`tables`] | the graph as integer programs, one for each pipeline stage |
+//! | [`cost`] | what a step costs, layer by layer |
 //! | [`init`] | initial state |
 //! | [`local`] | runs all stages in one process |
 //! | [`metrics`], [`evaluate`](mod@evaluate) | loss and accuracy, for people |
@@ -60,6 +61,7 @@ pub mod calibrate;
 pub mod compile;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod cost;
 pub mod data;
 pub mod evaluate;
 pub mod exponents;

@@ -29,7 +29,7 @@ const TRIAL_SEQUENCES: u32 = 2;
 pub const COPIES: u64 = 4;
 
 /// Bytes of the tables of functions in a stage, at most, whatever its size.
-const TABLES: u64 = 64 << 10;
+pub const TABLES: u64 = 64 << 10;
 
 /// A part of a model that is not cut any further.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
@@ -63,6 +63,7 @@ pub struct Training {
     /// Shares of a step's sequences, each with all of the model.
     shares: u16,
     parameters: u64,
+    operand_bits: u8,
 }
 
 impl Training {
@@ -91,6 +92,7 @@ impl Training {
             trial_state: None,
             growth: 1.0,
             margins: Margins::for_operands(network.operand_bits),
+            operand_bits: network.operand_bits,
         }
     }
 
@@ -178,7 +180,7 @@ impl Training {
         (architecture, state): (&Architecture, FloatState),
         rows: u32,
     ) -> Result<Self, LanguageError> {
-        let sequences = recipe.sequences;
+        let (sequences, operand_bits) = (recipe.sequences, recipe.operand_bits);
         let fewer = sequences.min(TRIAL_SEQUENCES);
         let layers = layers(architecture, &recipe);
         Ok(Self {
@@ -192,6 +194,7 @@ impl Training {
             shares: 1,
             growth: f64::from(sequences) / f64::from(fewer.max(1)),
             margins: language::MARGINS,
+            operand_bits,
         })
     }
 
@@ -227,17 +230,25 @@ impl Training {
             let least = memories.iter().skip(part).step_by(stages).min();
             least.map_or(0, |memory| memory.saturating_sub(TABLES))
         };
-        let bytes: Vec<u64> = match &self.language {
-            Some((architecture, recipe, _)) if shares > 1 => {
+        partition::partition(&self.layer_bytes(stages), &(0..stages).map(least).collect::<Vec<_>>())
+    }
+
+    /// Bytes of memory that a worker lends each layer of a share that is cut into so many stages, at most.
+    pub(crate) fn layer_bytes(&self, stages: usize) -> Vec<u64> {
+        let of = |layers: &[Layer]| layers.iter().map(|layer| layer.bytes.saturating_mul(COPIES)).collect();
+        match &self.language {
+            Some((architecture, recipe, _)) if self.shares > 1 => {
                 // A share of one stage has its sequences one after another, and keeps one at a time.
                 let sequences = if stages == 1 { 1 } else { recipe.sequences.div_ceil(self.shares.into()) };
-                let layers = layers(architecture, &Recipe { sequences, ..recipe.clone() });
-                layers.iter().map(|layer| layer.bytes).collect()
+                of(&layers(architecture, &Recipe { sequences, ..recipe.clone() }))
             }
-            _ => self.layers.iter().map(|layer| layer.bytes).collect(),
-        };
-        let bytes: Vec<u64> = bytes.into_iter().map(|bytes| bytes.saturating_mul(COPIES)).collect();
-        partition::partition(&bytes, &(0..stages).map(least).collect::<Vec<_>>())
+            _ => of(&self.layers),
+        }
+    }
+
+    /// Bits of the operands of products with weights, 8 or 16.
+    pub const fn operand_bits(&self) -> u8 {
+        self.operand_bits
     }
 
     /// Of a language model: its architecture, and how it is trained.

@@ -5,6 +5,7 @@
 //! | [`prepare`] | model file and data set to programs and states; no network |
 //! | [`publish`](mod@publish) | files into the store, roots for the chain |
 //! | [`hire`], [`fit`] | the market, as adverts tell it; which of its workers the work fits |
+//! | [`placing`] | workers, their order and the cut, chosen jointly by what they say of their speed |
 //! | [`role`], `dispatch` | the user's node, put together of components; to whom of them an event goes |
 //! | `workers`, `offers`, `reports` | workers that are there; their offers; their progress |
 //! | `told`, `own` | what the chain tells of jobs of this account; which events are about them |
@@ -48,6 +49,7 @@ pub mod hire;
 mod keeping;
 mod offers;
 mod own;
+pub mod placing;
 pub mod prepare;
 pub mod publish;
 mod reports;

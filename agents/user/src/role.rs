@@ -19,6 +19,7 @@ use crate::fetching::Fetching;
 use crate::hire::{Candidate, HireError, Wanted};
 use crate::keeping::Keeping;
 use crate::offers::Offers;
+use crate::placing::distances;
 use crate::publish::JobNote;
 use crate::reports::Reports;
 use crate::result::{Claims, ResultError, TrainedStage};
@@ -133,6 +134,12 @@ impl User {
     /// [`HireError::TooFew`], or when the chain fails.
     pub async fn ranked(&self, count: usize, stake: u128, token: Address) -> Result<Vec<Candidate>, HireError> {
         self.workers.ranked(count, stake, token).await
+    }
+
+    /// Seconds to each of these workers, one way.
+    pub async fn distances(&self, candidates: &[Candidate]) -> Vec<f64> {
+        let workers: Vec<Address> = candidates.iter().map(|candidate| candidate.address).collect();
+        distances(&self.ports, &workers).await
     }
 
     /// Asks each worker for a binding offer on its lane; lanes in order (`replica · stages + stage`). Where one does

@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::amount::Wei;
 use crate::commands::follow::FollowArgs;
-use crate::commands::hiring::{HireArgs, Hiring, Work};
+use crate::commands::hiring::{Aim, HireArgs, Hiring, Work};
 use crate::config::Config;
 use crate::live::say;
 use crate::watch::{Follow, exportable};
@@ -95,7 +95,7 @@ pub struct Quote {
     pub intervals: u32,
     /// `SNO` or `ETH`, which the job pays in.
     pub token: &'static str,
-    /// What it takes in all, were every worker as fast as this machine and their links no matter.
+    /// What it takes in all, by what the workers say of their speed.
     pub seconds: f64,
     /// Escrow, in wei of the token.
     pub deposit: Wei,
@@ -107,8 +107,10 @@ pub struct Quote {
     pub worker_stake: Wei,
     /// Seconds in which a claim can be disproved.
     pub challenge_window: u64,
-    /// Candidates that advertise enough memory, best first.
+    /// Who is asked, lane by lane.
     pub workers: Vec<Address>,
+    /// Layers of each stage of a share, `first..end`.
+    pub layers: Vec<Range<usize>>,
 }
 
 /// Reads a model with the weights it names, and its data.
@@ -262,13 +264,20 @@ pub async fn place(
     }
     let mut hiring = Hiring::look(config, hire, &shutdown).await?;
     hiring.node.ports = dress(hiring.node.ports);
-    let stages = usize::from(hire.stages);
+    let shares = draft.training.shares();
     let cut = |memories: &[u64]| match draft.cut(memories) {
         Err(PrepareError::Partition(PartitionError::DoesNotFit { .. })) => Ok(None),
         cut => Ok(Some(cut?)),
     };
-    let ranges = hiring.fit(&shutdown, || vec![least_memory(&draft, stages); stages], cut).await?;
-    say!("calibrating and compiling {} stages ...", hire.stages);
+    let parts = hire.stages.said().map_or(usize::MAX, |stages| usize::from(stages) / usize::from(shares.max(1)));
+    let asked = tensorlink_user::placing::Work::training(&draft, parts);
+    let ranges = if hire.objective == Aim::Price {
+        let stages = usize::from(hiring.stages);
+        hiring.fit(&shutdown, || vec![least_memory(&draft, stages); stages], cut).await?
+    } else {
+        hiring.place(&shutdown, &asked, shares).await?
+    };
+    say!("calibrating and compiling {} stages ...", hiring.stages);
     let (draft, prepared) = {
         let ranges = ranges.clone();
         tokio::task::spawn_blocking(move || compile(&draft, &ranges).map(|prepared| (draft, prepared))).await??
@@ -279,25 +288,30 @@ pub async fn place(
         prepared.stages.get(stage).and_then(|s| price_per_interval(&s.program, steps_per_interval, per_gmac))
     })?;
     let audits = hiring.afford(&prices, intervals, 1)?;
+    let shown = hiring.show(&asked, shares, &ranges).await?;
     let quote = Quote {
         audit_budget: Wei(audits),
         model: draft.name.clone(),
         data: draft.census.clone(),
         parameters: draft.training.parameters(),
-        stages: hire.stages,
+        stages: hiring.stages,
         replicas: hire.replicas,
         steps,
         steps_per_interval,
         intervals,
         token: hiring.token_name(),
-        seconds: prepared.step.as_secs_f64() * f64::from(steps) / f64::from(hire.stages),
+        seconds: shown.seconds * f64::from(steps),
         deposit: Wei(hiring.deposit),
         estimate: estimate(&prepared.stages, &hiring.candidates, steps),
         worker_stake: hiring.worker_stake.into(),
         challenge_window: hiring.window,
         workers: hiring.candidates.iter().map(|candidate| candidate.address).collect(),
+        layers: ranges,
     };
-    output::print(config.json, &quote, || show_quote(&quote))?;
+    output::print(config.json, &quote, || {
+        let ring = if hire.dry_run { format!("\n\n{}", shown.picture.trim_end()) } else { String::new() };
+        show_quote(&quote) + &ring
+    })?;
     if hire.dry_run {
         return Ok(());
     }
@@ -366,7 +380,10 @@ fn show_quote(quote: &Quote) -> String {
     lines.extend([
         ("pipeline", format!("{} stages x {} replicas", quote.stages, quote.replicas)),
         ("steps", format!("{} in {} intervals of {}", quote.steps, quote.intervals, quote.steps_per_interval)),
-        ("time", format!("about {}, were all workers as fast as this machine", output::duration(quote.seconds))),
+        (
+            "time",
+            format!("about {} of computing, by what the workers say of their speed", output::duration(quote.seconds)),
+        ),
         (
             "price",
             format!(

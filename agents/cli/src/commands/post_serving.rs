@@ -9,16 +9,17 @@ use clap::Args;
 use serde::Serialize;
 use tensorlink_folder::{Distance, ModelFolder};
 use tensorlink_model::memory::cut;
-use tensorlink_model::{Output, Setting};
+use tensorlink_model::{Output, Quantized, Setting};
 use tensorlink_node::ports::chain::Parameters;
 use tensorlink_node::price::{audit_budget, price_per_token};
 use tensorlink_types::abi::JobKind;
 use tensorlink_types::{Address, JobId, U256};
+use tensorlink_user::placing;
 use tensorlink_user::serving::{PreparedServing, publish_serving};
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::Wei;
-use crate::commands::hiring::{HireArgs, Hiring, Work};
+use crate::commands::hiring::{Aim, HireArgs, Hiring, Work};
 use crate::commands::local::named;
 use crate::config::Config;
 use crate::hf_tokenizer::HfTokenizer;
@@ -84,11 +85,13 @@ struct Quote {
     /// Of a token through one replica's stages, the dearest, in wei; by the workers' adverts. Binding prices come with
     /// their offers.
     price_per_token: Wei,
+    /// What a token takes, by what the workers say of their speed.
+    seconds_per_token: f64,
     /// Wei of SNO that each worker must have at risk in this job.
     worker_stake: Wei,
     /// Seconds after the job's end in which a receipt can be disproved.
     challenge_window: u64,
-    /// Candidates, best first.
+    /// Who is asked, lane by lane.
     workers: Vec<Address>,
 }
 
@@ -107,14 +110,24 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
         HfTokenizer::of(&folder).with_context(|| name.clone())?;
     }
     let longest = longest(args.longest, folder.architecture().context)?;
-    let layers = cut(folder.architecture(), args.hire.stages)?;
+    let even = args.hire.stages.said().map(|stages| cut(folder.architecture(), stages)).transpose()?;
     let mut hiring = Hiring::look(config, &args.hire, &shutdown).await?;
-    let doing = if folder.integers().is_some() { "reading" } else { "calibrating" };
-    say!("{doing} {name} and hashing its programs of {} stages ...", layers.len());
-    let (prepared, setting, distance) = {
-        let (layers, how, device) = (layers.clone(), (args.how.clone(), args.acceptance), args.device.clone());
-        let quantise = move || quantise(&folder, &how, device.as_deref(), (&layers, longest));
+    say!("{} {name} ...", if folder.integers().is_some() { "reading" } else { "calibrating" });
+    let (model, distance) = {
+        let (how, device) = ((args.how.clone(), args.acceptance), args.device.clone());
+        let quantise = move || quantise(&folder, &how, device.as_deref());
         tokio::task::spawn_blocking(quantise).await?.with_context(|| name.clone())?
+    };
+    let (setting, asked) = (model.setting(), placing::Work::serving(&name, &model, longest)?);
+    let layers = match even {
+        Some(even) if args.hire.objective == Aim::Price => even,
+        _ => hiring.place(&shutdown, &asked, 1).await?.into_iter().map(numbers).collect::<Result<_>>()?,
+    };
+    say!("hashing its programs of {} stages ...", layers.len());
+    let prepared = {
+        let layers = layers.clone();
+        let prepare = move || PreparedServing::new(&model, &layers, longest);
+        tokio::task::spawn_blocking(prepare).await?.with_context(|| name.clone())?
     };
     let needs = prepared.stages.iter().map(|stage| stage.memory(longest)).collect::<Result<_, _>>()?;
     hiring.fit_programs(&shutdown, needs).await?;
@@ -123,6 +136,8 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
     })?;
     let tokens = tokens(args.tokens, (hiring.deposit, &hiring.parameters), (&prices, longest))?;
     let audits = hiring.afford(&prices, tokens, longest)?;
+    let places: Vec<Range<usize>> = layers.iter().map(|layers| layers.start as usize..layers.end as usize).collect();
+    let shown = hiring.show(&asked, 1, &places).await?;
     let quote = Quote {
         model: name.clone(),
         setting,
@@ -136,11 +151,15 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
         deposit: Wei(hiring.deposit),
         audit_budget: Wei(audits),
         price_per_token: prices.chunks(prepared.stages.len().max(1)).map(total).max().map(Wei).unwrap_or_default(),
+        seconds_per_token: shown.seconds,
         worker_stake: hiring.worker_stake.into(),
         challenge_window: hiring.window,
         workers: hiring.candidates.iter().map(|candidate| candidate.address).collect(),
     };
-    output::print(config.json, &quote, || show(&quote))?;
+    output::print(config.json, &quote, || {
+        let ring = if args.hire.dry_run { format!("\n\n{}", shown.picture.trim_end()) } else { String::new() };
+        show(&quote) + &ring
+    })?;
     if args.hire.dry_run {
         return Ok(());
     }
@@ -165,17 +184,19 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
     Ok(())
 }
 
-/// Reads the folder, puts it into integers if it is not, cuts it.
+/// Reads the folder, and puts it into integers if it is not.
 fn quantise(
     folder: &ModelFolder,
     (how, acceptance): &(Quantising, Acceptance),
     device: Option<&str>,
-    (layers, longest): (&[Range<u32>], u32),
-) -> Result<(PreparedServing, Setting, Option<Distance>)> {
+) -> Result<(Quantized, Option<Distance>)> {
     let measured = measured(folder, how, &device::open(device)?)?;
     let distance = measured.distance.clone();
-    let exact = acceptance.admit(measured)?;
-    Ok((PreparedServing::new(&exact, layers, longest)?, exact.setting(), distance))
+    Ok((acceptance.admit(measured)?, distance))
+}
+
+fn numbers(layers: Range<usize>) -> Result<Range<u32>> {
+    Ok(layers.start.try_into()?..layers.end.try_into()?)
 }
 
 fn longest(asked: Option<u32>, context: u32) -> Result<u32> {
@@ -228,6 +249,7 @@ fn show(quote: &Quote) -> String {
                 quote.price_per_token, quote.token, quote.deposit, quote.token
             ),
         ),
+        ("speed", format!("{:.1} tokens a second, by what the workers say", 1.0 / quote.seconds_per_token)),
         ("audits", format!("up to {} {} of it", quote.audit_budget, quote.token)),
         ("at risk", format!("{} SNO per worker", quote.worker_stake)),
         ("conviction", format!("{} gas by one element of a product over 4,096", quote.conviction_gas)),

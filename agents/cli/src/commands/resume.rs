@@ -118,7 +118,7 @@ fn check(former: &JobView, args: &ResumeArgs) -> Result<()> {
         "job {job} still runs: `tensorlink job watch {job}` follows it, `tensorlink job cancel {job}` ends it"
     );
     ensure!(
-        args.hire.stages == former.stages,
+        args.hire.stages.said() == Some(former.stages),
         "job {job} was cut into {0} stages, and so is what is left of it: give --stages {0}",
         former.stages
     );

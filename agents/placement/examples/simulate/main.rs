@@ -57,7 +57,7 @@ fn picture() {
     let (world, model) = instance(3);
     let fleet = world.fleet();
     let request = Request::new(&fleet, &model, Kind::Decode, Objective::Latency);
-    match place(Strategy::Best, &request).map(|plan| explain(&request, &plan)) {
+    match place(Strategy::Best, &request).map(|plan| explain(&request, &plan, &|node| format!("node {node}"))) {
         Ok(Ok(text)) => println!("{text}"),
         Ok(Err(broken)) => println!("{broken}"),
         Err(refusal) => println!("{refusal}"),

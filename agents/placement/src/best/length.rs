@@ -24,7 +24,7 @@ pub(crate) fn chains(
     }
     let free = |node: &usize| !taken.get(*node).copied().unwrap_or(false);
     let largest: Vec<usize> = by_memory(problem).into_iter().filter(free).collect();
-    let mut fastest = largest.clone();
+    let mut fastest: Vec<usize> = (0..problem.nodes()).filter(free).collect();
     fastest.sort_by(|a, b| problem.alone(*a).total_cmp(&problem.alone(*b)));
     let spare: Vec<usize> = fastest.iter().take(SPARE).chain(largest.iter().take(SPARE)).copied().collect();
     let first = |nodes: &[usize]| nodes.iter().take(length).copied().collect::<Vec<usize>>();

@@ -13,7 +13,7 @@ fn the_picture_has_every_node_and_one_bottleneck_and_the_runner_up_is_no_better(
         let (fleet, model) = instance(seed);
         let request = Request::new(&fleet, &model, Kind::Decode, Objective::Latency);
         let plan = place(Strategy::Best, &request).expect("small instances have plans");
-        let text = explain(&request, &plan).expect("a plan is never broken");
+        let text = explain(&request, &plan, &|node| format!("node {node}")).expect("a plan is never broken");
         for stage in &plan.chains[0].0 {
             assert!(text.contains(&format!("node {}", stage.node)), "{text}");
         }

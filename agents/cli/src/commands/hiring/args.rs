@@ -4,6 +4,8 @@
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
+use super::aim::{Aim, Rule, Stages};
+
 /// What a job pays in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -19,9 +21,18 @@ pub enum Token {
 #[derive(Args, Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HireArgs {
-    /// Pipeline stages.
-    #[arg(long, default_value_t = Self::default().stages)]
-    pub stages: u16,
+    /// Pipeline stages; with `--objective latency` or `throughput` also `auto`: as many as are best.
+    #[arg(long, default_value_t = Self::default().stages, value_name = "NUMBER")]
+    pub stages: Stages,
+    /// What is to be small when workers are chosen, their order and the cut: the price; the time of a step or a token;
+    /// or that of the slowest worker. By the latter two nobody is asked who is more than twice as dear as the cheapest
+    /// that are enough.
+    #[arg(long, value_enum, default_value_t)]
+    pub objective: Aim,
+    /// By which rule, for latency and throughput: best, or to compare it with others' rmw, rmw-smallest, rmw-cut,
+    /// layer-aware, petals or parallax.
+    #[arg(long, default_value_t, value_name = "RULE")]
+    pub strategy: Rule,
     /// Security level: independent copies of the pipeline.
     #[arg(long, default_value_t = Self::default().replicas)]
     pub replicas: u16,
@@ -53,7 +64,9 @@ pub struct HireArgs {
 impl Default for HireArgs {
     fn default() -> Self {
         Self {
-            stages: 2,
+            stages: Stages::Exactly(2),
+            objective: Aim::default(),
+            strategy: Rule::default(),
             replicas: 1,
             deposit: String::new(),
             token: Token::default(),

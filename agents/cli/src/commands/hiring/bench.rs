@@ -40,9 +40,9 @@ impl<'a> Bench<'a> {
 
     /// The cheapest whose memory is enough for the lane, and that the deposit pays for.
     fn next(&mut self, lane: Lane) -> Option<Wanted> {
-        let Hiring { args, others, other_prices, needs, .. } = self.hiring;
+        let Hiring { stages, others, other_prices, needs, .. } = self.hiring;
         let stage = usize::from(lane.stage);
-        let place = usize::from(lane.replica).saturating_mul(usize::from(args.stages)).saturating_add(stage);
+        let place = usize::from(lane.replica).saturating_mul(usize::from(*stages)).saturating_add(stage);
         let needed = needs.get(stage).copied().unwrap_or_default();
         for (other, prices) in others.iter().zip(other_prices) {
             if self.asked.contains(&other.address) || other.advert.memory < needed {

@@ -4,15 +4,18 @@
 //! | module | what lives there |
 //! |---|---|
 //! | here | workers found, and those chosen that the work fits |
-//! | `args` | what is asked of workers, and offered |
+//! | `args`, `aim` | what is asked of workers, and offered; by what they are chosen |
+//! | `placing` | workers, their order and the cut chosen jointly, and shown |
 //! | `price` | what the work costs at their prices, and whether the deposit pays for it |
 //! | `posting` | what is registered of the work; the job posted and started, or cancelled |
 //! | `bench` | who is asked in place of a worker that does not offer |
 //! | `note` | what a user writes down of a job |
 
+mod aim;
 mod args;
 mod bench;
 mod note;
+mod placing;
 mod posting;
 mod price;
 
@@ -33,8 +36,10 @@ use crate::config::Config;
 use crate::live::say;
 use crate::node::Node;
 
+pub use self::aim::{Aim, Stages};
 pub use self::args::{HireArgs, Token};
 pub use self::note::{read_note, setting};
+pub use self::placing::Shown;
 pub use self::posting::Work;
 
 /// Disk for a user's files, bytes.
@@ -51,6 +56,8 @@ pub struct Hiring<'a> {
     pub node: Node,
     /// Its role.
     pub user: Arc<User>,
+    /// Pipeline stages; of `auto` the least there can be, before [`Self::place`].
+    pub stages: u16,
     /// Who is to have each lane, in the order of lanes; nobody before [`Self::fit`].
     pub candidates: Vec<Candidate>,
     /// Who answers and is not among them, best first.
@@ -98,7 +105,11 @@ impl<'a> Hiring<'a> {
         let window = args.challenge_window.map_or(parameters.min_challenge_window, u64::from);
         let user = User::start(node.ports.clone(), shutdown.clone()).await?;
 
-        let lanes = usize::from(args.stages) * usize::from(args.replicas);
+        if let (None, Aim::Price) = (args.stages.said(), args.objective) {
+            bail!("the price tells no number of stages: give --stages, or --objective latency or throughput");
+        }
+        let stages = args.stages.least();
+        let lanes = usize::from(stages) * usize::from(args.replicas);
         say!("looking for {lanes} staked workers ...");
         let patience = Duration::from_secs(args.patience);
         let until = node.ports.clock.now().saturating_add(args.patience);
@@ -120,6 +131,7 @@ impl<'a> Hiring<'a> {
             args,
             node,
             user,
+            stages,
             candidates,
             others,
             other_prices,
@@ -143,45 +155,67 @@ impl<'a> Hiring<'a> {
         needed: impl Fn() -> Vec<u64>,
         mut fits: impl FnMut(&[u64]) -> Result<Option<T>>,
     ) -> Result<T> {
-        let shape = (usize::from(self.args.stages), usize::from(self.args.replicas));
+        let shape = (usize::from(self.stages), usize::from(self.args.replicas));
         let mut told = false;
-        // Those that were chosen before may be chosen again.
-        self.others.append(&mut self.candidates);
-        self.others.sort_by_key(Candidate::rank);
+        self.release();
         loop {
             match choose(&self.others, shape, &mut fits) {
                 Ok((chosen, made)) => {
-                    let is_chosen = |other: &Candidate| chosen.iter().any(|one| one.address == other.address);
-                    self.others.retain(|other| !is_chosen(other));
-                    self.candidates = chosen;
+                    self.choose(chosen);
                     return Ok(made);
                 }
                 Err(ChooseError::Other(error)) => return Err(error),
                 Err(ChooseError::Unfit) => {}
             }
-            let clock = &self.node.ports.clock;
-            if clock.now() >= self.until {
+            if self.node.ports.clock.now() >= self.until {
                 return Err(Unfit::new(needed(), shape.1, &self.others).into());
             }
             if !told {
                 say!("no set of the {} workers that answer fits; waiting for others ...", self.others.len());
                 told = true;
             }
-            tokio::select! {
-                () = shutdown.cancelled() => bail!("interrupted; nothing was posted"),
-                () = clock.sleep(LOOK) => {}
-            }
-            match self.user.ranked(shape.0.saturating_mul(shape.1), self.worker_stake, self.token).await {
-                Ok(ranked) => self.others = ranked,
-                // Who was there a moment ago is busy now, perhaps.
-                Err(HireError::TooFew(_)) => {}
-                Err(error) => return Err(error.into()),
-            }
+            self.look_again(shutdown).await?;
         }
     }
 
-    /// As [`Self::fit`], for programs that need so much memory, stage by stage.
+    /// Those that were chosen before may be chosen again.
+    fn release(&mut self) {
+        self.others.append(&mut self.candidates);
+        self.others.sort_by_key(Candidate::rank);
+    }
+
+    /// These have the lanes, in this order.
+    fn choose(&mut self, chosen: Vec<Candidate>) {
+        let is_chosen = |other: &Candidate| chosen.iter().any(|one| one.address == other.address);
+        self.others.retain(|other| !is_chosen(other));
+        self.candidates = chosen;
+    }
+
+    /// Waits a moment, and looks who answers then.
+    async fn look_again(&mut self, shutdown: &CancellationToken) -> Result<()> {
+        tokio::select! {
+            () = shutdown.cancelled() => bail!("interrupted; nothing was posted"),
+            () = self.node.ports.clock.sleep(LOOK) => {}
+        }
+        let lanes = usize::from(self.stages).saturating_mul(self.args.replicas.into());
+        match self.user.ranked(lanes, self.worker_stake, self.token).await {
+            Ok(ranked) => self.others = ranked,
+            // Who was there a moment ago is busy now, perhaps.
+            Err(HireError::TooFew(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// As [`Self::fit`], for programs that need so much memory, stage by stage. Workers that were placed stay where they
+    /// are if they hold them.
     pub async fn fit_programs(&mut self, shutdown: &CancellationToken, needs: Vec<u64>) -> Result<()> {
+        let mut lanes = self.candidates.iter().zip(needs.iter().cycle());
+        let placed = self.args.objective != Aim::Price && !self.candidates.is_empty();
+        if placed && lanes.all(|(candidate, needed)| candidate.advert.memory >= *needed) {
+            self.needs = needs;
+            return Ok(());
+        }
         self.fit(shutdown, || needs.clone(), |memories| Ok(holds(memories, &needs).then_some(()))).await?;
         self.needs = needs;
         Ok(())

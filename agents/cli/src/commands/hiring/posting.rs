@@ -75,7 +75,7 @@ impl Hiring<'_> {
         let terms = JobTerms {
             kind: work.kind as u8,
             token: self.token,
-            stages: self.args.stages,
+            stages: self.stages,
             replicas: self.args.replicas,
             intervals: work.intervals,
             stepsPerInterval: work.steps_per_interval,
@@ -103,7 +103,7 @@ impl Hiring<'_> {
 
     /// Hires the candidates at the advertised `prices` and starts the job; cancels it if that fails.
     pub async fn start(&self, job: JobId, prices: &[u128], shutdown: &CancellationToken) -> Result<()> {
-        let stages = usize::from(self.args.stages).max(1);
+        let stages = usize::from(self.stages).max(1);
         let want = |(index, (candidate, limit)): (usize, (&Candidate, &u128))| {
             let lane = Lane { job, stage: (index % stages).try_into()?, replica: (index / stages).try_into()? };
             Ok(Wanted { lane, worker: candidate.address, limit: *limit })

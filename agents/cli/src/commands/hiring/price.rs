@@ -50,7 +50,7 @@ impl Hiring<'_> {
     /// The price of each lane's unit by the candidates' adverts, in the order of lanes (`replica · stages + stage`):
     /// `price` of a stage at a price per billion multiply-adds.
     pub fn prices(&mut self, price: impl Fn(usize, u128) -> Option<u128>) -> Result<Vec<u128>> {
-        let stages = usize::from(self.args.stages).max(1);
+        let stages = usize::from(self.stages).max(1);
         let of_other = |other: &Candidate| (0..stages).map(|stage| price(stage, other.price_per_gmac)).collect();
         self.other_prices = self.others.iter().map(of_other).collect();
         let of = |(index, candidate): (usize, &Candidate)| {

@@ -1,0 +1,101 @@
+//! Workers, their order and the cut, chosen jointly by what they say of their speed; and shown.
+
+use std::ops::Range;
+
+use anyhow::{Context, Result};
+use tensorlink_user::hire::Candidate;
+use tensorlink_user::placing::{Market, Placement, Seen, Wish, Work};
+use tokio_util::sync::CancellationToken;
+
+use super::{Aim, Hiring};
+use crate::live::say;
+
+/// A planner looks at so many workers, the cheapest.
+const LOOKED_AT: usize = 256;
+/// How many times as dear as the cheapest that are enough a worker may be.
+const DEARER: u128 = 2;
+
+/// A placement as it is told to people.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// Seconds of a step, or of a token, by what the workers say of their speed.
+    pub seconds: f64,
+    /// The ring.
+    pub picture: String,
+}
+
+impl Hiring<'_> {
+    /// Chooses workers, their order and the cut of the work; waits for more of them as long as `--patience` lasts.
+    /// `shares`: pipelines of a replica that share a step's sequences.
+    pub async fn place(&mut self, shutdown: &CancellationToken, work: &Work, shares: u16) -> Result<Vec<Range<usize>>> {
+        let wish = self.wish(shares, self.args.stages.said());
+        let mut told = false;
+        self.release();
+        loop {
+            let near = self.affordable();
+            let seen = self.seen(&near).await;
+            match Market::new(work, &seen).place(&wish) {
+                Ok(Placement { lanes, cut }) => {
+                    let of = |lane: &usize| seen.get(*lane).map(|seen| seen.candidate.clone());
+                    let chosen = lanes.iter().map(of).collect::<Option<Vec<_>>>().context("a lane has no worker")?;
+                    self.stages = u16::try_from(cut.len().saturating_mul(shares.into()))?;
+                    self.choose(chosen);
+                    return Ok(cut);
+                }
+                Err(refusal) if self.node.ports.clock.now() >= self.until => return Err(refusal.into()),
+                Err(refusal) if !told => {
+                    say!("the work is not placed on the {} workers that answer ({refusal}); waiting ...", near.len());
+                    told = true;
+                }
+                Err(_) => {}
+            }
+            self.look_again(shutdown).await?;
+        }
+    }
+
+    /// The ring that was chosen, with these layers in each stage of a share, as people read it.
+    pub async fn show(&self, work: &Work, shares: u16, cut: &[Range<usize>]) -> Result<Shown> {
+        let all: Vec<Candidate> = self.candidates.iter().chain(&self.others).take(LOOKED_AT).cloned().collect();
+        let seen = self.seen(&all).await;
+        let market = Market::new(work, &seen);
+        let wish = self.wish(shares, Some(self.stages));
+        let placement = Placement { lanes: (0..self.candidates.len()).collect(), cut: cut.to_vec() };
+        // Programs may need less than was estimated, and stand on workers that the estimate would not fit.
+        let figures = Market::new(&work.weightless(), &seen).figures(&wish, &placement)?;
+        let seconds = work.seconds(figures.latency, figures.bottleneck);
+        let mut picture =
+            market.explain(&wish, &placement).unwrap_or_else(|broken| format!("the ring is not drawn: {broken}\n"));
+        if self.args.objective == Aim::Price
+            && let Ok(faster) = market.place(&wish)
+        {
+            let figures = market.figures(&wish, &faster)?;
+            let share = work.seconds(figures.latency, figures.bottleneck) / seconds;
+            picture.push_str(&format!("--objective latency would take {share:.2} times as long\n"));
+        }
+        picture.push_str("distances are those to this machine and back; 125 MB/s are assumed of every link\n");
+        Ok(Shown { seconds, picture })
+    }
+
+    fn wish(&self, shares: u16, stages: Option<u16>) -> Wish {
+        Wish {
+            objective: self.args.objective.objective(),
+            strategy: self.args.strategy.0,
+            stages: stages.map(|stages| usize::from(stages).checked_div(shares.into()).unwrap_or_default()),
+            chains: usize::from(shares).saturating_mul(self.args.replicas.into()),
+        }
+    }
+
+    /// The cheapest of those that answer, none of them much dearer than others that are enough.
+    fn affordable(&self) -> Vec<Candidate> {
+        let lanes = usize::from(self.stages).saturating_mul(self.args.replicas.into());
+        let dearest = self.others.get(lanes.saturating_sub(1)).map_or(u128::MAX, |other| other.price_per_gmac);
+        let most = dearest.saturating_mul(DEARER);
+        let near = self.others.iter().filter(|other| other.price_per_gmac <= most);
+        near.take(LOOKED_AT).cloned().collect()
+    }
+
+    async fn seen<'c>(&self, candidates: &'c [Candidate]) -> Vec<Seen<'c>> {
+        let away = self.user.distances(candidates).await;
+        candidates.iter().zip(away).map(|(candidate, away)| Seen { candidate, away }).collect()
+    }
+}

@@ -1,0 +1,183 @@
+//! Who is chosen, and for which layers.
+
+use tensorlink_model::Setting;
+use tensorlink_model::fixture::integers::quantized;
+use tensorlink_model::random::{Dimensions, llama, weights};
+use tensorlink_node::price::{Prices, multiply_adds};
+use tensorlink_node::speed::{Measured, Speed};
+use tensorlink_node::wire::gossip::WorkerAdvert;
+use tensorlink_placement::model::{Cost, Kind, Layer, ModelProfile};
+use tensorlink_placement::node::Precision;
+use tensorlink_training::model::language::Origin;
+use tensorlink_training::{LanguageModel, Training};
+use tensorlink_types::Address;
+
+use super::*;
+use crate::hire::Candidate;
+use crate::prepare::Draft;
+use crate::serving::PreparedServing;
+
+/// Number, multiply-adds a second in billions, and memory in bytes.
+fn candidate((number, rate, memory): (u8, u64, u64)) -> Candidate {
+    let rate = rate * 1_000_000_000;
+    let speed = Measured { fast: rate, standard: rate / 2, reference: rate / 4, memory: 10_000_000_000 };
+    Candidate {
+        address: Address::with_last_byte(number),
+        advert: WorkerAdvert {
+            memory,
+            disk: 1 << 40,
+            free_lanes: 1,
+            prices: Prices { sno: 1, eth: None },
+            speed: Speed::try_from(speed).unwrap(),
+            engine: String::new(),
+        },
+        price_per_gmac: 1,
+    }
+}
+
+/// Layers of a billion multiply-adds and a thousand bytes each.
+fn work(layers: usize, setting: Setting) -> Work {
+    let cost = Cost { macs: 1e9, reads: 1.0, state: 0.0, activations: 1.0 };
+    let layer = Layer { weights: 1_000.0, decode: cost, prefill: cost, training: cost };
+    let model = ModelProfile {
+        name: "even".into(),
+        precision: Precision::Int16,
+        micro_batch: 1.0,
+        layers: vec![layer; layers],
+    };
+    Work { model, kind: Kind::Decode, setting, beside: 500, together: 1 }
+}
+
+fn wish(objective: Objective, stages: Option<usize>, chains: usize) -> Wish {
+    Wish { objective, strategy: Strategy::Best, stages, chains }
+}
+
+/// The placement on candidates that are as far as this, by address and end.
+fn placed(work: &Work, candidates: &[Candidate], away: &[f64], wish: Wish) -> Result<Vec<(u8, usize)>, Refusal> {
+    let seen: Vec<Seen<'_>> =
+        candidates.iter().zip(away).map(|(candidate, away)| Seen { candidate, away: *away }).collect();
+    let Placement { lanes, cut } = Market::new(work, &seen).place(&wish)?;
+    let lane = |(node, layers): (&usize, &Range<usize>)| (candidates[*node].address.as_slice()[19], layers.end);
+    Ok(lanes.iter().zip(cut.iter().cycle()).map(lane).collect())
+}
+
+#[test]
+fn who_is_three_times_as_fast_has_three_times_the_layers() {
+    let candidates = [(1, 10, 1 << 20), (2, 30, 1 << 20)].map(candidate);
+    let found = placed(&work(8, Setting::Fast), &candidates, &[0.0; 2], wish(Objective::Throughput, Some(2), 1));
+    let mut found = found.unwrap();
+    let slow = found.iter().position(|(number, _)| *number == 1).unwrap();
+    assert_eq!(found[0].1, if slow == 0 { 2 } else { 6 });
+    found.sort_unstable();
+    assert_eq!([found[0].0, found[1].0], [1, 2]);
+}
+
+#[test]
+fn whoever_is_far_is_left_out_where_latency_counts_and_not_where_throughput_does() {
+    let candidates = [(1, 10, 1 << 20), (2, 10, 1 << 20)].map(candidate);
+    let away = [0.001, 5.0];
+    let of = |objective| placed(&work(8, Setting::Standard), &candidates, &away, wish(objective, None, 1)).unwrap();
+    assert_eq!(of(Objective::Latency), [(1, 8)]);
+    assert_eq!(of(Objective::Throughput).len(), 2);
+}
+
+#[test]
+fn nobody_gets_more_than_its_memory_holds_beside_what_every_worker_needs() {
+    // Three layers and 500 bytes, and 499 bytes less than six layers and 500.
+    let candidates = [(1, 10, 3_500), (2, 90, 6_001)].map(candidate);
+    let of = |candidates: &[Candidate]| {
+        placed(&work(8, Setting::Fast), candidates, &[0.0; 2], wish(Objective::Throughput, Some(2), 1))
+    };
+    let mut found = of(&candidates).unwrap();
+    found.sort_unstable();
+    let ends: Vec<usize> = found.iter().map(|(_, end)| *end).collect();
+    assert!(ends == [8, 5] || ends == [3, 8], "{found:?}");
+    let tight = [(1, 10, 2_500), (2, 90, 6_001)].map(candidate);
+    let refusal = of(&tight).unwrap_err().to_string();
+    assert!(refusal.starts_with("memory: "), "{refusal}");
+    let refusal = placed(&work(8, Setting::Fast), &candidates, &[0.0; 2], wish(Objective::Latency, Some(3), 1));
+    assert!(refusal.unwrap_err().to_string().starts_with("stages: "), "three stages of two workers");
+}
+
+#[test]
+fn replicas_have_the_same_cut_and_stand_one_after_the_other() {
+    let candidates = [(1, 10, 1 << 20), (2, 30, 1 << 20), (3, 10, 1 << 20), (4, 30, 1 << 20)].map(candidate);
+    let found = placed(&work(8, Setting::Fast), &candidates, &[0.0; 4], wish(Objective::Throughput, Some(2), 2));
+    let found = found.unwrap();
+    let mut who: Vec<u8> = found.iter().map(|(number, _)| *number).collect();
+    assert_eq!([found[0].1, found[1].1], [found[2].1, found[3].1]);
+    who.sort_unstable();
+    assert_eq!(who, [1, 2, 3, 4]);
+}
+
+#[test]
+fn the_picture_names_workers_and_tells_who_is_the_bottleneck() {
+    let candidates = [(1, 10, 1 << 20), (2, 30, 1 << 20), (3, 20, 1 << 20)].map(candidate);
+    let seen: Vec<Seen<'_>> = candidates.iter().map(|candidate| Seen { candidate, away: 0.001 }).collect();
+    let work = work(8, Setting::Fast);
+    let market = Market::new(&work, &seen);
+    let wish = wish(Objective::Throughput, Some(2), 1);
+    let placement = market.place(&wish).unwrap();
+    let text = market.explain(&wish, &placement).unwrap();
+    for lane in &placement.lanes {
+        assert!(text.contains(&super::short(candidates[*lane].address)), "{text}");
+    }
+    assert!(text.contains("the bottleneck") && text.contains("runner-up, without 0x"), "{text}");
+    let figures = market.figures(&wish, &placement).unwrap();
+    assert!(figures.bottleneck > 0.15 && figures.latency > figures.bottleneck, "{figures:?}");
+}
+
+/// A draft of a small decoder with so many shares.
+fn draft(shares: u16) -> Draft {
+    let json = r#"{ "name": "small", "decoder": { "width": 16, "layers": 2, "heads": 2, "hidden": 24, "context": 8,
+        "tied": false }, "optimizer": { "learning_rate": 0.003, "warmup": 1, "weight_decay": 0.1, "clip": 1.0 },
+        "sequences": 4, "steps": 2, "operand_bits": 8, "seed": 7 }"#;
+    let model = LanguageModel::parse("m.json", json.as_bytes()).unwrap();
+    let Origin::Decoder(decoder) = model.origin() else { panic!("{:?}", model.origin()) };
+    let draft = Draft::language(&model, decoder, "In the beginning God created. ".repeat(8).as_bytes()).unwrap();
+    draft.shared(shares).unwrap()
+}
+
+#[test]
+fn a_trainings_layers_cost_what_its_programs_multiply() {
+    for shares in [1, 2] {
+        let draft = draft(shares);
+        let work = Work::training(&draft, 2);
+        let ranges = draft.cut(&vec![1 << 30; 2 * usize::from(shares)]).unwrap();
+        let prepared = draft.compile(&ranges, Training::calibrate).unwrap();
+        let passes = f64::from(work.together);
+        for (stage, compiled) in prepared.stages.iter().enumerate() {
+            let layers = &work.model.layers[ranges[stage % ranges.len()].clone()];
+            let foretold = layers.iter().map(|layer| layer.training.macs).sum::<f64>() * passes;
+            let multiplied = multiply_adds(&compiled.program) as f64;
+            assert!((foretold / multiplied - 1.0).abs() < 0.02, "{shares} {stage}: {foretold} {multiplied}");
+        }
+        assert_eq!(work.setting, Setting::Fast);
+        assert!(work.seconds(1.0, 0.5) == 1.0 + 0.5 * (passes - 1.0));
+    }
+}
+
+#[test]
+fn a_served_stage_needs_no_more_memory_than_its_layers_are_said_to() {
+    for setting in Setting::ALL {
+        let size = Dimensions { vocabulary: 50, width: 32, layers: 4, heads: 4, kv_heads: 2, hidden: 48, context: 16 };
+        let architecture = llama(size);
+        let model = quantized(&architecture, setting, &weights(&architecture, 1).unwrap()).unwrap();
+        let (longest, layers) = (8, architecture.layers);
+        let work = Work::serving("tiny", &model, longest).unwrap();
+        assert_eq!(work.model.layers.len(), layers as usize);
+        for first in 0..layers {
+            for end in first + 1..=layers {
+                let cut = [0..first, first..end, end..layers].into_iter().filter(|stage| !stage.is_empty());
+                let prepared = PreparedServing::new(&model, &cut.collect::<Vec<_>>(), longest).unwrap();
+                for stage in &prepared.stages {
+                    let range = stage.plan.layers();
+                    let said = &work.model.layers[range.start as usize..range.end as usize];
+                    let said: f64 = said.iter().map(|layer| layer.weights + layer.decode.state).sum();
+                    let needed = stage.memory(longest).unwrap();
+                    assert!(needed as f64 <= said + work.beside as f64, "{setting} {range:?}: {needed} {said}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! What a training or a model to be served asks of whoever computes it.
+
+use tensorlink_model::decode::bytes_per_token;
+use tensorlink_model::{Head, PlanError, Quantized, Setting};
+use tensorlink_node::files::file_len;
+use tensorlink_node::footprint::Footprint;
+use tensorlink_node::price::multiply_adds;
+use tensorlink_placement::model::{Cost, Kind, Layer, ModelProfile};
+use tensorlink_placement::node::Precision;
+use tensorlink_training::cost::LayerCost;
+use tensorlink_training::start::TABLES;
+use tensorlink_types::TensorRoot;
+
+use crate::prepare::Draft;
+
+/// Work that can be placed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Work {
+    /// Its layers.
+    pub model: ModelProfile,
+    /// What a unit of it is: a micro-batch of a step, or a token of an answer.
+    pub kind: Kind,
+    /// In how many bits its products are.
+    pub setting: Setting,
+    /// Bytes that each worker needs beside its layers, whichever they are.
+    pub beside: u64,
+    /// Units that follow each other through the stages before the next round of them can begin.
+    pub together: u32,
+}
+
+impl Work {
+    /// A draft that is cut into so many stages a share.
+    pub fn training(draft: &Draft, stages: usize) -> Self {
+        let training = &draft.training;
+        let mut costs = training.costs(stages);
+        // The first stage of a share has the rows, the last has their classes.
+        let rows = &draft.data.training;
+        if let Some(first) = costs.first_mut() {
+            first.bytes = first.bytes.saturating_add(rows.features.ty().byte_len());
+        }
+        if let Some(last) = costs.last_mut() {
+            last.bytes = last.bytes.saturating_add(rows.labels.ty().byte_len());
+        }
+        // What is multiplied is there anew in every micro-batch; nothing waits for weights to be read.
+        let layer = |cost: &LayerCost| {
+            let cost = Cost {
+                macs: number(cost.multiply_adds),
+                reads: 0.0,
+                state: cost.bytes as f64,
+                activations: number(cost.handed),
+            };
+            // A worker's bytes are those of its state: what its weights are of them is not told apart.
+            Layer { weights: 1.0, decode: cost, prefill: cost, training: cost }
+        };
+        let micro_batches = training.graph.micro_batches.max(1);
+        Self {
+            model: ModelProfile {
+                name: draft.name.clone(),
+                precision: Precision::Int16,
+                micro_batch: 1.0,
+                layers: costs.iter().map(layer).collect(),
+            },
+            kind: Kind::Training,
+            setting: if training.operand_bits() == 8 { Setting::Fast } else { Setting::Reference },
+            beside: TABLES,
+            together: micro_batches.div_ceil(training.shares().into()),
+        }
+    }
+
+    /// A model that answers texts of up to so many tokens. What single layers need is told by their programs, so that
+    /// stages of several need no more than their sum and what every worker has beside.
+    ///
+    /// # Errors
+    /// [`PlanError`] if a layer has no program.
+    pub fn serving(name: &str, model: &Quantized, longest: u32) -> Result<Self, PlanError> {
+        let head = Head::served(model.architecture().output);
+        let mut beside = 0;
+        let mut layers = Vec::new();
+        for number_of in 0..model.architecture().layers {
+            let plan = model.plan(number_of..number_of.saturating_add(1), head, |_| TensorRoot::default())?;
+            let program = plan.program(longest)?;
+            let weights = file_len(plan.constants().iter().map(|slot| &slot.ty));
+            // Twice, as a session may have room for twice its tokens.
+            let cache = bytes_per_token(&plan)?.saturating_mul(longest.into()).saturating_mul(2);
+            let whole = Footprint::serving(&plan, longest)?.alone();
+            beside = whole.saturating_sub(weights).saturating_sub(cache).max(beside);
+            let given = program.to_next.iter().filter_map(|index| program.operators.get(*index as usize));
+            let given = file_len(given.map(|operator| &operator.output));
+            let tokens = f64::from(longest.max(1));
+            let prefill = Cost {
+                macs: (multiply_adds(&program) as f64).max(1.0),
+                reads: weights as f64,
+                state: cache as f64,
+                activations: number(given),
+            };
+            let decode = Cost {
+                macs: (prefill.macs / tokens).max(1.0),
+                activations: (prefill.activations / tokens).max(1.0),
+                ..prefill
+            };
+            layers.push(Layer { weights: number(weights), decode, prefill, training: prefill });
+        }
+        let setting = model.setting();
+        Ok(Self {
+            model: ModelProfile {
+                name: name.to_owned(),
+                precision: Precision::Int16,
+                micro_batch: f64::from(longest.max(1)),
+                layers,
+            },
+            kind: Kind::Decode,
+            setting,
+            beside,
+            together: 1,
+        })
+    }
+
+    /// The same for workers of any memory, for what others have chosen by programs instead of estimates.
+    pub fn weightless(&self) -> Self {
+        let mut light = self.clone();
+        light.beside = 0;
+        for layer in &mut light.model.layers {
+            layer.weights = 1.0;
+            for cost in [&mut layer.decode, &mut layer.prefill, &mut layer.training] {
+                cost.state = 0.0;
+            }
+        }
+        light
+    }
+
+    /// Seconds of a round of units: of a step, or a token.
+    pub fn seconds(&self, latency: f64, bottleneck: f64) -> f64 {
+        bottleneck.mul_add(f64::from(self.together.saturating_sub(1)), latency)
+    }
+}
+
+/// A planner takes no layer that costs nothing.
+fn number(of: u64) -> f64 {
+    of.max(1) as f64
+}
