@@ -20,13 +20,14 @@ changed_packages() {
     done | sort -u
 }
 
-# The suites of changed contracts and of changed tests, as forge's --match-path takes them: those whose names begin with
-# a contract's. A part of a contract is in a folder with the contract's name.
+# The suites of changed contracts and of changed tests, as forge's --match-path takes them: those in a folder with the
+# name of a contract, as its parts are in one, and those whose names begin with a contract's.
 changed_suites() {
     sed -nE 'h
-        s@^contracts/(core|interfaces)/([a-z]+)/.*@\u\2@p; g
-        s|^contracts/.*/I?([A-Z][A-Za-z0-9]*)\.sol$|\1|p; g
-        s|^tests/contracts/.*/([A-Z][A-Za-z0-9]*)\.t\.sol$|\1|p' <<<"$1" |
+        s@^contracts/(core|interfaces)/([a-z]+)/.*@core/\2/*@p; g
+        s@^contracts/(core|interfaces)/I?([A-Z][A-Za-z0-9]*)\.sol$@core/\L\2\E/*@p; g
+        s@^contracts/.*/I?([A-Z][A-Za-z0-9]*)\.sol$@core/\1*,libraries/*/\1*,operators/\1*@p; g
+        s@^tests/contracts/((core|libraries|operators)/.*[A-Z][A-Za-z0-9]*)\.t\.sol$@\1@p' <<<"$1" |
         sort -u | paste -sd, -
 }
 
@@ -50,7 +51,7 @@ quick() {
         suites=$(changed_suites "$changed")
         check "forge fmt" forge fmt --check
         check "forge lint" forge lint --deny warnings
-        [[ -z $suites ]] || check "forge test, of $suites" forge test --match-path "tests/contracts/{core,libraries,libraries/*,operators}/{$suites}*.t.sol"
+        [[ -z $suites ]] || check "forge test, of $suites" forge test --match-path "tests/contracts/{$suites}.t.sol"
     fi
     if grep -q '\.sh$\|^script/' <<<"$changed"; then
         shell_checks

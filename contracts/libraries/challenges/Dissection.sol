@@ -21,8 +21,8 @@ import {Merkle} from "../proofs/Merkle.sol";
 /// and one asks once more, with another salt. They are long, 64 bits of up to 8 levels, for a tree whose root comes
 /// with the answer, which is made by who has seen them.
 library Dissection {
-    /// @dev At most 256 nodes at a time: `tests/contracts/core/ChallengeGas.t.sol` measures 16 to 256, of which 32 to
-    /// 256 cost the same.
+    /// @dev At most 256 nodes at a time: `tests/contracts/core/challenges/ChallengeGas.t.sol` measures 16 to 256, of
+    /// which 32 to 256 cost the same.
     uint256 internal constant MAX_LEVELS = 8;
     /// @dev At most 8 leaves, 2 KiB, at a time.
     uint256 internal constant MAX_LEAF_LEVELS = 3;
