@@ -278,6 +278,14 @@ abstract contract ChallengeTest is TrainingTest, ChallengeFeed {
         _follow();
     }
 
+    /// @dev To the question for the statement on a step.
+    function _toStatement(uint256 id, uint32 step) internal {
+        _challenge();
+        _answer(id);
+        _walkTo(id, step);
+        _askStatement(id, _childFor(id, step));
+    }
+
     function _askOutput(uint256 id, uint32 child) internal {
         Pick memory pick = _pick(id, child);
         uint256 operator = _leafOf(id, pick);

@@ -233,6 +233,15 @@ abstract contract ProtocolTest is Test, Deployer, PlainLists, Questions {
         return jobs.jobOf(job).state;
     }
 
+    /// @dev `account` collects its credit of `token`, which is `amount`.
+    function _collects(address account, address token, uint256 amount) internal {
+        uint256 before = token == ETH ? account.balance : sno.balanceOf(account);
+        vm.prank(account);
+        assertEq(jobs.collect(token), amount);
+        uint256 held = token == ETH ? account.balance : sno.balanceOf(account);
+        assertEq(held - before, amount);
+    }
+
     // Claims
 
     function _claim(uint64 job, uint16 stage, uint16 replica, uint32 interval) internal pure returns (Claim memory) {

@@ -31,6 +31,21 @@ abstract contract ReplicaTest is ProtocolTest {
         revealTimes[replica][interval] = uint64(block.timestamp);
     }
 
+    function _sealAll(uint32 interval) internal {
+        for (uint16 replica = 0; replica < REPLICAS; ++replica) {
+            _seal(_own(replica, interval));
+        }
+    }
+
+    /// @dev Finalises a lane's claims, each with its time.
+    function _finalizeOf(uint16 replica, uint32 from, uint32 to) internal {
+        (Claim[] memory claims, uint64[] memory times) = (new Claim[](to - from), new uint64[](to - from));
+        for (uint32 i = from; i < to; ++i) {
+            (claims[i - from], times[i - from]) = (_own(replica, i), revealTimes[replica][i]);
+        }
+        checkpoints.finalize(claims, times, _heldByUser(claims));
+    }
+
     function _outcomeOf(Claim memory claim) internal pure returns (bytes32) {
         return keccak256(abi.encode(claim.parentState, claim.newState, claim.io));
     }
