@@ -1,11 +1,13 @@
 // Writes what mirrors contracts/types/Parameters.sol, field by field: the immutables of Staking, the reader of the
-// files in deploy, the agents' struct, and what turns one into the other. A field's comment gives its unit, and with it
-// its key in the files. Run by script/bindings, from the root of the repository.
+// files in deploy, the agents' struct, what turns one into the other, and the table of the specification. A field's
+// comment gives its unit, and with it its key in the files. Run by script/bindings, from the root of the repository.
 import { readFileSync } from "node:fs";
 
-import { every, report, stale } from "./write-fresh.mjs";
+import { table } from "./parameter-table.mjs";
+import { between, every, report, stale } from "./write-fresh.mjs";
 
 const SOURCE = "contracts/types/Parameters.sol";
+const SPECIFICATION = "contracts/SPEC.md";
 const WRITTEN = `Written by script/bindings from \`${SOURCE}\`.`;
 
 function fields() {
@@ -150,6 +152,7 @@ const mirrors = new Map([
   ["script/ParametersFile.sol", file()],
   ["agents/node/src/ports/parameters.rs", struct()],
   ["agents/chain/src/parameters.rs", conversions()],
+  [SPECIFICATION, between(SPECIFICATION, "parameters", table(fields()))],
 ]);
 const check = process.argv.includes("--check");
 report("parameters", stale(mirrors, check), check);

@@ -20,6 +20,17 @@ export function stale(files, check) {
   return changed.map(([path]) => path);
 }
 
+/** A file's text with these lines between its comments `<!-- what: ... -->` and `<!-- /what -->`. */
+export function between(path, what, lines) {
+  const marked = new RegExp(`^(<!-- ${what}: .*-->\n)[^]*?^(<!-- /${what} -->\n)`, "m");
+  const text = readFileSync(path, "utf8");
+  if (!marked.test(text)) {
+    console.error(`error: ${path} has not both the comments <!-- ${what}: ... --> and <!-- /${what} -->`);
+    process.exit(1);
+  }
+  return text.replace(marked, (_, begin, end) => begin + lines + end);
+}
+
 /** Ends the process where not every field of a struct was read: each needs a comment, and a type that is known here. */
 export function every(where, body, read) {
   const written = body.replace(/\/\/.*/g, "").split(";").length - 1;
