@@ -118,12 +118,14 @@ fn the_disk_of_an_offer_is_kept_for_it_until_its_files_are_there() {
         held && promises.reserve(lane(stage), 60, 100) >= 60
     };
     assert!(ask(0, 0) && ask(0, 0), "asked again it takes no more");
+    assert_eq!(promises.disk_left(100), 40, "what is advertised");
     assert!(!ask(1, 0), "it would not fit beside the first");
     assert!(ask(1, 11) && !ask(0, 0), "that has expired");
     promises.accepted(JOB, Some(lane(1)));
     assert_eq!(promises.count(0), 0, "the lane is ours");
     assert!(!ask(0, 100), "and fetches its files");
     promises.fetched(lane(1));
+    assert_eq!(promises.disk_left(100), 100, "the disk counts what is there itself");
     assert!(ask(0, 100));
     promises.accepted(JOB, None);
     assert!(ask(1, 100), "others were accepted");
