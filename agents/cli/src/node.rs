@@ -13,12 +13,11 @@ use tensorlink_node::history::Remembered;
 use tensorlink_node::ports::{Chain, Net, Owner, Store, StoreError, SystemClock};
 use tensorlink_node::retry::{Failure, Policy, retry};
 use tensorlink_node::shard::{ShardError, ShardSource};
-use tensorlink_node::{Games, Identity, Journal, Ports, names};
+use tensorlink_node::{Identity, Journal, Ports, names};
 use tensorlink_program::EngineError;
 use tensorlink_store::{Content, Embedded, Kubo};
 use tensorlink_types::{B256, Program};
-use tensorlink_validator::{Answers, Auditor, Claims, Hunts, LastStage, PLAYS};
-use tokio::sync::Semaphore;
+use tensorlink_validator::{Answers, Auditor};
 use tokio_util::sync::CancellationToken;
 use zeroize::Zeroizing;
 
@@ -244,19 +243,6 @@ impl Node {
         turns: usize,
     ) -> Result<Auditor<E>> {
         let answers = Answers::open(self.ports.journal.clone(), self.ports.chain.parameters().await?)?;
-        let (ports, turns) = (self.ports.clone(), Semaphore::new(turns));
-        let games = Arc::new(Games::new(ports.identity.address()));
-        Ok(Auditor {
-            ports,
-            engine: Arc::new(make),
-            memory,
-            turns,
-            stages: LastStage::default(),
-            games,
-            plays: Semaphore::new(PLAYS),
-            hunts: Hunts::default(),
-            claims: Claims::default(),
-            answers,
-        })
+        Ok(Auditor::new(self.ports.clone(), answers, make, memory, turns))
     }
 }

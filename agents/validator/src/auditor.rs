@@ -28,32 +28,32 @@ use crate::target::Target;
 /// Audits that hold a shard at once on a node of its own: one executes while another waits for its worker's answers.
 pub const TURNS: usize = 2;
 
-/// Challenges that are played at once on a node of its own. They mostly wait.
-pub const PLAYS: usize = 64;
+/// Challenges that are played at once. They mostly wait.
+const PLAYS: usize = 64;
 
 /// Audits claims.
 pub struct Auditor<E> {
     /// Its world.
-    pub ports: Ports,
+    pub(crate) ports: Ports,
     /// Makes engines.
-    pub engine: Arc<dyn Fn() -> Result<E, EngineError> + Send + Sync>,
+    engine: Arc<dyn Fn() -> Result<E, EngineError> + Send + Sync>,
     /// Memory that audits take together.
-    pub memory: Arc<Budget>,
+    memory: Arc<Budget>,
     /// Audits that may hold a shard at once. Waiting for a worker's first answer takes no permit, so that silent
     /// workers hold up nobody.
-    pub turns: Semaphore,
+    turns: Semaphore,
     /// The serving stage that was audited last.
-    pub stages: LastStage,
+    stages: LastStage,
     /// Our challenges.
-    pub games: Arc<Games>,
+    pub(crate) games: Arc<Games>,
     /// Challenges that this node plays at once, beside those that were open when it started.
-    pub plays: Semaphore,
+    pub(crate) plays: Semaphore,
     /// Claims that are looked into.
-    pub hunts: Hunts,
+    pub(crate) hunts: Hunts,
     /// Claims on record.
-    pub claims: Claims,
+    pub(crate) claims: Claims,
     /// Our answers for claims that we are drawn for.
-    pub answers: Answers,
+    pub(crate) answers: Answers,
 }
 
 /// Tries a proof locally, then sends it, and penalises who copied what it shows to be wrong. Returns the gas used.
@@ -65,6 +65,44 @@ pub async fn convict<E: Engine + Send + 'static>(auditor: &Auditor<E>, call: Box
 }
 
 impl<E> Auditor<E> {
+    /// An auditor in the world of `ports`, which has given these `answers` so far, with engines that `make` makes. Its
+    /// audits share `memory`; `turns` of them may hold a shard at once.
+    pub fn new(
+        ports: Ports,
+        answers: Answers,
+        make: impl Fn() -> Result<E, EngineError> + Send + Sync + 'static,
+        memory: Arc<Budget>,
+        turns: usize,
+    ) -> Self {
+        Self {
+            engine: Arc::new(make),
+            memory,
+            turns: Semaphore::new(turns),
+            stages: LastStage::default(),
+            games: Arc::new(Games::new(ports.identity.address())),
+            plays: Semaphore::new(PLAYS),
+            hunts: Hunts::default(),
+            claims: Claims::default(),
+            answers,
+            ports,
+        }
+    }
+
+    /// Its world.
+    pub const fn ports(&self) -> &Ports {
+        &self.ports
+    }
+
+    /// Our challenges.
+    pub fn games(&self) -> &Games {
+        &self.games
+    }
+
+    /// Our answers for claims that we are drawn for.
+    pub const fn answers(&self) -> &Answers {
+        &self.answers
+    }
+
     /// What keeps files.
     pub(crate) const fn evidence(&self) -> Evidence<'_> {
         Evidence::new(&self.ports, &self.answers)

@@ -16,24 +16,24 @@ const MOST: usize = 1 << 16;
 
 /// A claim on record.
 #[derive(Clone, PartialEq, Debug)]
-pub struct OnRecord {
+pub(crate) struct OnRecord {
     /// Its id.
-    pub id: ClaimId,
+    pub(crate) id: ClaimId,
     /// The claim.
-    pub claim: Claim,
+    pub(crate) claim: Claim,
     /// Timestamp of its block.
-    pub committed_at: u64,
+    pub(crate) committed_at: u64,
 }
 
 /// The claims of every lane whose job goes on: all that are not final, and the last that are.
 #[derive(Debug, Default)]
-pub struct Claims {
+pub(crate) struct Claims {
     lanes: Mutex<HashMap<Lane, BTreeMap<u32, OnRecord>>>,
 }
 
 impl Claims {
     /// Takes in an event.
-    pub fn apply(&self, event: &Event) {
+    pub(crate) fn apply(&self, event: &Event) {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
             Event::ClaimCommitted { id, claim, committed_at } => {
@@ -55,13 +55,13 @@ impl Claims {
     }
 
     /// A claim by its id.
-    pub fn find(&self, id: ClaimId) -> Option<OnRecord> {
+    pub(crate) fn find(&self, id: ClaimId) -> Option<OnRecord> {
         let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         lanes.values().flat_map(BTreeMap::values).find(|found| found.id == id).cloned()
     }
 
     /// The claim of a lane for an interval.
-    pub fn get(&self, lane: Lane, interval: u32) -> Option<OnRecord> {
+    pub(crate) fn get(&self, lane: Lane, interval: u32) -> Option<OnRecord> {
         let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         lanes.get(&lane)?.get(&interval).cloned()
     }

@@ -11,7 +11,7 @@ pub(crate) type Turn = tokio::sync::Mutex<()>;
 
 /// Claims that are looked into.
 #[derive(Debug, Default)]
-pub struct Hunts(Mutex<HashMap<ClaimId, Weak<Turn>>>);
+pub(crate) struct Hunts(Mutex<HashMap<ClaimId, Weak<Turn>>>);
 
 impl Hunts {
     /// Joins the hunt for a claim, for as long as what it gives is kept.

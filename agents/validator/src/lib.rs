@@ -5,8 +5,8 @@
 //! | `target`, `finding` | the claim that is looked into; what comes of it, or keeps anything from coming of it |
 //! | `ask` | how workers are asked and calls are sent |
 //! | [`Auditor`] | what looks into claims: the parts of it that have a state, and what is done with them, one file each: |
-//! | · `executor`, `shards`, [`receipt`] | engines and turns; shards and their memory; stages and texts of serving jobs |
-//! | · [`claims`], `case` | claims on record; what the chain knows of one |
+//! | · `executor`, `shards`, `receipt` | engines and turns; shards and their memory; stages and texts of serving jobs |
+//! | · `claims`, `case` | claims on record; what the chain knows of one |
 //! | · [`answers`], `giving`, `seeds` | what we answer where the chain draws us; giving it; recording what draws |
 //! | · `records`, `evidence` | what workers recorded; which files of it are kept, and how long |
 //! | · `audit`, `boundary`, `rebuild` | one audit; what crossed the claim's boundaries; what a silent worker computed |
@@ -47,7 +47,7 @@ mod auditor;
 mod boundary;
 mod case;
 pub mod challenge;
-pub mod claims;
+mod claims;
 mod conviction;
 mod defence;
 mod dispatch;
@@ -69,7 +69,7 @@ mod open;
 mod patience;
 mod queue;
 mod rebuild;
-pub mod receipt;
+mod receipt;
 mod records;
 mod replicas;
 pub mod role;
@@ -80,13 +80,10 @@ mod task;
 pub mod witness;
 
 pub use answers::Answers;
-pub use auditor::{Auditor, PLAYS, TURNS, convict};
+pub use auditor::{Auditor, TURNS, convict};
 pub use challenge::ChallengeEnd;
-pub use claims::Claims;
 pub use draw::Rate;
 pub use finding::{AuditError, Finding};
-pub use hunts::Hunts;
-pub use receipt::LastStage;
 pub use role::{Validator, ValidatorError};
 pub use target::{Listed, Standing, Target};
 pub use witness::Witness;

@@ -19,7 +19,7 @@ use crate::target::Target;
 /// The serving stage that was audited last: hashing the programs of every length again for each receipt would cost more
 /// than most texts do. It keeps its memory until somebody else needs that.
 #[derive(Debug, Default)]
-pub struct LastStage(Mutex<Option<(JobId, u16, Arc<ServingShard>)>>);
+pub(crate) struct LastStage(Mutex<Option<(JobId, u16, Arc<ServingShard>)>>);
 
 impl LastStage {
     /// Forgets it, unless another is being fetched in its place: who is auditing with it has it for as long.

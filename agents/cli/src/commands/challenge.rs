@@ -113,7 +113,7 @@ async fn claim(
     let (id, claim, at) = committed(events, lane, interval)?;
     let target = Target { id, claim: claim.clone(), standing: Standing::Committed { at }, manifest, listed: None };
     let shown = if args.force {
-        let confirmations = config.confirmations(auditor.ports.chain.deployment().chain_id);
+        let confirmations = config.confirmations(auditor.ports().chain.deployment().chain_id);
         force(auditor, &target, (known, confirmations)).await?
     } else {
         audit(auditor, &target).await?
@@ -140,7 +140,7 @@ async fn texts(
             "text {number}, stage {stage}: the receipt is of another job than the file says"
         );
         // The id follows from the claim: that in the file is for people.
-        let id = auditor.ports.contracts.claim_id(&claim);
+        let id = auditor.ports().contracts.claim_id(&claim);
         let target =
             Target { id, claim, standing: Standing::Receipt, manifest: manifest(events, text.job)?, listed: None };
         match audit(auditor, &target).await {
@@ -182,7 +182,7 @@ async fn force(
     target: &Target,
     (known, confirmations): (Option<Place>, u64),
 ) -> Result<Shown> {
-    if auditor.games.on(target.id).is_none() {
+    if auditor.games().on(target.id).is_none() {
         match auditor.audit(target).await? {
             Finding::Right => return Ok(Shown::Right),
             Finding::Wrong { call, fault } => {
@@ -194,7 +194,7 @@ async fn force(
     }
     let known = auditor.apply_after(known, &settled(auditor, confirmations).await?);
     let playing = async {
-        match auditor.games.on(target.id) {
+        match auditor.games().on(target.id) {
             Some(challenge) => {
                 tracing::info!(%challenge, "a challenge of ours is open on the claim: it is taken up");
                 auditor.resume(target).await
@@ -220,7 +220,7 @@ async fn force(
 /// The events up to the newest block, when that is confirmed: of what an earlier run of this command had mined nothing
 /// is missing.
 async fn settled(auditor: &Auditor<TorchEngine>, confirmations: u64) -> Result<Vec<EventAt>> {
-    let (chain, clock) = (&auditor.ports.chain, &auditor.ports.clock);
+    let (chain, clock) = (&auditor.ports().chain, &auditor.ports().clock);
     let head = chain.head().await?.number;
     let mut looks = 0..LOOKS;
     while chain.head().await?.number < head.saturating_add(confirmations) {

@@ -7,7 +7,6 @@ use std::time::Duration;
 use cid::Cid;
 use tensorlink_model::choice::controls;
 use tensorlink_model::{SamplingParams, StageRunner, tokens};
-use tensorlink_node::budget::Budget;
 use tensorlink_node::interval::{Outcome, Span};
 use tensorlink_node::ports::chain::{JobState, Parameters};
 use tensorlink_node::ports::{Call, Chain, ChainError, Event, Incoming, Net, Protocol, Store};
@@ -15,7 +14,7 @@ use tensorlink_node::replay::{Replay, Roots};
 use tensorlink_node::serving::ServingShard;
 use tensorlink_node::wire::rpc::{IntervalRecord, Request, Response};
 use tensorlink_node::wire::{decode, encode};
-use tensorlink_node::{Games, Ports, Roster};
+use tensorlink_node::{Ports, Roster};
 use tensorlink_program::{Engine, Reference};
 use tensorlink_proof::commit::{Boundary, SenderSignatures, io_root, receipt_list, receipt_statement};
 use tensorlink_proof::fraud::verify::verify_element_proof;
@@ -23,15 +22,13 @@ use tensorlink_proof::fraud::{Case, Work};
 use tensorlink_types::abi::{Claim, Holder, JobKind, JobTerms};
 use tensorlink_types::{Address, B256, ClaimId, Opcode, TensorRoot, U256};
 use tensorlink_validator::epoch::Epoch;
-use tensorlink_validator::{
-    Answers, Auditor, Claims, Finding, Hunts, LastStage, Rate, Standing, Target, Validator, ValidatorError,
-};
-use tokio::sync::Semaphore;
+use tensorlink_validator::{Auditor, Finding, Rate, Standing, Target, Validator, ValidatorError};
 use tokio_util::sync::CancellationToken;
 
 use crate::corrupted::{Corrupted, Deed, Lie};
 use crate::support::serving::{LONGEST, choosing_plans, publish_serving, serving_shards, serving_view, shards};
 use crate::support::{self, CONTRACTS, Hub, JOB, KEY, MemoryChain, MemoryNet, MemoryStore, WINDOW, identity, lane};
+use crate::world::auditor;
 
 const TEXT: [u32; 3] = [5, 7, 11];
 const TEXTS: u32 = 3;
@@ -160,18 +157,7 @@ fn answer(kept: &[Kept], engine: impl Engine + Clone, auditor: Address, question
 
 impl World {
     fn auditor(&self) -> Auditor<Reference> {
-        Auditor {
-            ports: self.ports.clone(),
-            answers: Answers::open(self.ports.journal.clone(), Parameters::default()).unwrap(),
-            engine: Arc::new(|| Ok(Reference)),
-            memory: Budget::new(1 << 30),
-            turns: Semaphore::new(1),
-            stages: LastStage::default(),
-            games: Arc::new(Games::new(Address::ZERO)),
-            plays: Semaphore::new(1),
-            hunts: Hunts::default(),
-            claims: Claims::default(),
-        }
+        auditor(&self.ports, Parameters::default(), || Ok(Reference))
     }
 
     fn target(&self, text: usize) -> Target {
