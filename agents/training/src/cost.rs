@@ -20,17 +20,21 @@ pub struct LayerCost {
 impl Training {
     /// What each layer costs in one of the pipelines that share a step's sequences, cut into so many stages.
     pub fn costs(&self, stages: usize) -> Vec<LayerCost> {
-        let passes = u64::from(self.graph.micro_batches.max(1));
-        let shares = u64::from(self.shares().max(1));
+        let passes = u64::from(self.passes()).saturating_mul(self.shares().max(1).into());
         let (products, handed) = (self.graph.multiply_adds(), self.graph.handed());
         let costs = self.layer_bytes(stages).into_iter().zip(products).zip(handed);
         costs
             .map(|((bytes, products), handed)| LayerCost {
-                multiply_adds: products.div_ceil(passes * shares),
+                multiply_adds: products.div_ceil(passes),
                 bytes,
-                handed: handed.saturating_mul(ELEMENT).div_ceil(passes * shares),
+                handed: handed.saturating_mul(ELEMENT).div_ceil(passes),
             })
             .collect()
+    }
+
+    /// Micro-batches of a step that follow each other through the stages of a share.
+    pub fn passes(&self) -> u32 {
+        self.graph.micro_batches.max(1).div_ceil(u32::from(self.shares()).max(1))
     }
 }
 

@@ -87,7 +87,7 @@ mod tests {
                     let nodes = fleet.nodes.len().min(6);
                     let problem = Problem::new(&fleet, &model, Kind::Decode, &constraints, 0..nodes);
                     let goal = Goal::new(objective);
-                    let naive = orders(nodes, stages).iter().filter_map(|order| cut(&problem, &goal, order));
+                    let naive = orders(nodes, stages).into_iter().filter_map(|order| cut(&problem, &goal, &order));
                     let naive = naive.map(|cut| cut.cost).fold(f64::INFINITY, f64::min);
                     let found = crate::best::chains(&problem, &goal, &[], &Effort::of(nodes)).into_iter().next();
                     match found {

@@ -52,7 +52,6 @@ impl Work {
             // A worker's bytes are those of its state: what its weights are of them is not told apart.
             Layer { weights: 1.0, decode: cost, prefill: cost, training: cost }
         };
-        let micro_batches = training.graph.micro_batches.max(1);
         Self {
             model: ModelProfile {
                 name: draft.name.clone(),
@@ -63,7 +62,7 @@ impl Work {
             kind: Kind::Training,
             setting: if training.operand_bits() == 8 { Setting::Fast } else { Setting::Reference },
             beside: TABLES,
-            together: micro_batches.div_ceil(training.shares().into()),
+            together: training.passes(),
         }
     }
 
