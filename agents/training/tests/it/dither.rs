@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use tensorlink_types::Opcode;
 
-use crate::language::{LLAMA, check_two_stages, compile, trained_by};
+use crate::language::cuts::check_two_stages;
+use crate::language::{LLAMA, compile, trained_by};
 
 const BITS_8: &str = r#""operand_bits": 8"#;
 const BITS_16: &str = r#""operand_bits": 16"#;

@@ -11,9 +11,9 @@ use tensorlink_training::step::language::Recipe;
 use tensorlink_training::{LocalPipeline, Schedule, evaluate};
 use tensorlink_types::Opcode;
 
-use crate::language::{
-    GPT2, LLAMA, TINY, check_gradients_of, check_two_stages, compile, few, float_state, recipe, stages, trained_by,
-};
+use crate::language::cuts::check_two_stages;
+use crate::language::gradients::check_gradients_of;
+use crate::language::{GPT2, LLAMA, TINY, compile, few, float_state, recipe, stages, trained_by};
 
 const DROPOUT: &str = r#""operand_bits": 16, "dropout": 0.2"#;
 

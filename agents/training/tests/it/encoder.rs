@@ -15,7 +15,9 @@ use tensorlink_training::step::float::{FloatData, Values};
 use tensorlink_training::step::language::Recipe;
 use tensorlink_training::{Dataset, LanguageModel, LocalPipeline, Schedule, Training, evaluate};
 
-use crate::language::{TINY, check_gradients_on, check_two_stages, compile, float_state, recipe, stages};
+use crate::language::cuts::check_two_stages;
+use crate::language::gradients::check_gradients_on;
+use crate::language::{TINY, compile, float_state, recipe, stages};
 
 const CLASSES: u32 = 3;
 /// The token that stands for nothing.

@@ -18,7 +18,9 @@ use tensorlink_training::step::float::{FloatData, FloatState, Values};
 use tensorlink_training::step::language::{Adapters, Recipe};
 use tensorlink_training::{Dataset, LanguageModel, LocalPipeline, Schedule, Training, evaluate};
 
-use crate::language::{TINY, check_gradients_of, check_two_stages, compile, few, floats_of, recipe, stages};
+use crate::language::cuts::check_two_stages;
+use crate::language::gradients::check_gradients_of;
+use crate::language::{TINY, compile, few, floats_of, recipe, stages};
 
 fn lora(targets: &[Target]) -> Lora {
     Lora { rank: 3, alpha: 6, targets: targets.iter().copied().collect() }
