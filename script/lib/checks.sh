@@ -8,7 +8,7 @@ shell_checks() {
     if have shellcheck; then
         check "shellcheck" shellcheck -x \
             script/{bindings,cast,chaos,demo,docs,fuzz,gpu-check,prove,setup,slither,test} \
-            script/lib/*.sh script/lib/{gpu-check-run,rustdoc,test-runner} .ci/run
+            script/lib/*.sh script/lib/{fuzz-rustc,gpu-check-run,rustdoc,test-runner} .ci/run
     else
         left_out "shellcheck" "to have it, install the package of that name"
     fi
@@ -72,7 +72,7 @@ e2e() {
     check "cargo test, end to end" linted TENSORLINK_TEST_TIMES=1 cargo --locked e2e
 }
 
-fuzz() { check "cargo fuzz" linted script/fuzz; }
+fuzz() { check "fuzzers" linted script/fuzz; }
 
 # What takes provers longest is far from the time at which they give up, beside other work, too.
 proofs() {

@@ -1,4 +1,5 @@
-//! Chains of so many stages as are asked for: orders of any length are brought to it, and improved by moves that keep it.
+//! Chains of so many stages as are asked for: orders of any length are brought to it, and improved by moves that
+//! keep it.
 
 use crate::best::{Effort, Pool};
 use crate::cuts::{bottleneck, cut};

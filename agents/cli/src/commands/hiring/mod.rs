@@ -207,8 +207,8 @@ impl<'a> Hiring<'a> {
         Ok(())
     }
 
-    /// As [`Self::fit`], for programs that need so much memory, stage by stage. Workers that were placed stay where they
-    /// are if they hold them.
+    /// As [`Self::fit`], for programs that need so much memory, stage by stage. Workers that were placed stay where
+    /// they are if they hold them.
     pub async fn fit_programs(&mut self, shutdown: &CancellationToken, needs: Vec<u64>) -> Result<()> {
         let mut lanes = self.candidates.iter().zip(needs.iter().cycle());
         let placed = self.args.objective != Aim::Price && !self.candidates.is_empty();
