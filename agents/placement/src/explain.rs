@@ -60,15 +60,17 @@ fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
 }
 
 fn summary(request: &Request<'_>, figures: &Figures) -> String {
-    format!(
-        "{} of {}: {:.4} s, {:.3} a second, price {:.3e}, {:.3} J",
-        format!("{:?}", request.kind).to_lowercase(),
-        request.model.name,
-        figures.latency,
-        figures.throughput(),
-        figures.price,
-        figures.energy
-    )
+    let kind = format!("{:?}", request.kind).to_lowercase();
+    let (latency, throughput) = (figures.latency, figures.throughput());
+    let mut text = format!("{kind} of {}: {latency:.4} s, {throughput:.3} a second", request.model.name);
+    // Where nobody says what an hour or a joule is, there is nothing to tell.
+    if figures.price > 0.0 {
+        text.push_str(&format!(", price {:.3e}", figures.price));
+    }
+    if figures.energy > 0.0 {
+        text.push_str(&format!(", {:.3} J", figures.energy));
+    }
+    text
 }
 
 fn list(chain: &Chain, name: &dyn Fn(usize) -> String) -> String {

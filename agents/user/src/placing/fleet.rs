@@ -11,11 +11,6 @@ use crate::hire::Candidate;
 /// Bytes a second that a worker sends and receives: nobody measures it yet, so that it is assumed of all alike.
 pub const BANDWIDTH: f64 = 125e6;
 
-/// Wei in a unit of the planner's prices.
-const UNIT: f64 = 1e18;
-/// Multiply-adds that a price is for.
-const PRICED: f64 = 1e9;
-
 /// A candidate, and how far it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
@@ -46,7 +41,8 @@ fn profile(work: &Work, operator: u64, Seen { candidate, .. }: &Seen<'_>) -> Pro
         free_bytes: advert.memory.saturating_sub(work.beside) as f64,
         disk_bytes: advert.disk as f64,
         teraflops: advert.speed.teraflops(),
-        price_per_hour: candidate.price_per_gmac as f64 / UNIT * rate / PRICED * 3600.0,
+        // Work is paid by the multiply-add, however long it takes: a price is no matter of the cut.
+        price_per_hour: 0.0,
         stake: 0.0,
         operator,
         watts: 0.0,

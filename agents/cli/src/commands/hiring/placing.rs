@@ -68,9 +68,8 @@ impl Hiring<'_> {
         if self.args.objective == Aim::Price
             && let Ok(faster) = market.place(&wish)
         {
-            let figures = market.figures(&wish, &faster)?;
-            let share = work.seconds(figures.latency, figures.bottleneck) / seconds;
-            picture.push_str(&format!("--objective latency would take {share:.2} times as long\n"));
+            let share = market.figures(&wish, &faster)?.latency / figures.latency;
+            picture.push_str(&format!("by --objective latency it would be {share:.2} times as long\n"));
         }
         picture.push_str("distances are those to this machine and back; 125 MB/s are assumed of every link\n");
         Ok(Shown { seconds, picture })
