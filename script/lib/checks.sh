@@ -72,6 +72,8 @@ e2e() {
     check "cargo test, end to end" linted TENSORLINK_TEST_TIMES=1 cargo --locked e2e
 }
 
+build_fuzzers() { check "building fuzzers" linted script/fuzz --build; }
+
 fuzz() { check "fuzzers" linted script/fuzz; }
 
 # What takes provers longest is far from the time at which they give up, beside other work, too.
