@@ -40,15 +40,7 @@ pub(crate) fn improve(
     taken: &[bool],
     budget: usize,
 ) -> (Vec<usize>, f64) {
-    if goal.adds() {
-        let mut moves = Moves::new::<true>(problem, goal, order, taken, budget);
-        moves.run::<true>();
-        (moves.order, moves.cost)
-    } else {
-        let mut moves = Moves::new::<false>(problem, goal, order, taken, budget);
-        moves.run::<false>();
-        (moves.order, moves.cost)
-    }
+    moved(problem, goal, order, taken, (budget, false))
 }
 
 /// The same by moves that keep the order's length.
@@ -59,12 +51,22 @@ pub(crate) fn rearrange(
     taken: &[bool],
     budget: usize,
 ) -> (Vec<usize>, f64) {
+    moved(problem, goal, order, taken, (budget, true))
+}
+
+fn moved(
+    problem: &Problem,
+    goal: Goal,
+    order: &[usize],
+    taken: &[bool],
+    (budget, fixed): (usize, bool),
+) -> (Vec<usize>, f64) {
     if goal.adds() {
-        let mut moves = Moves { fixed: true, ..Moves::new::<true>(problem, goal, order, taken, budget) };
+        let mut moves = Moves { fixed, ..Moves::new::<true>(problem, goal, order, taken, budget) };
         moves.run::<true>();
         (moves.order, moves.cost)
     } else {
-        let mut moves = Moves { fixed: true, ..Moves::new::<false>(problem, goal, order, taken, budget) };
+        let mut moves = Moves { fixed, ..Moves::new::<false>(problem, goal, order, taken, budget) };
         moves.run::<false>();
         (moves.order, moves.cost)
     }

@@ -308,10 +308,7 @@ pub async fn place(
         workers: hiring.candidates.iter().map(|candidate| candidate.address).collect(),
         layers: ranges,
     };
-    output::print(config.json, &quote, || {
-        let ring = if hire.dry_run { format!("\n\n{}", shown.picture.trim_end()) } else { String::new() };
-        show_quote(&quote) + &ring
-    })?;
+    output::print(config.json, &quote, || shown.below(show_quote(&quote)))?;
     if hire.dry_run {
         return Ok(());
     }

@@ -156,10 +156,7 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
         challenge_window: hiring.window,
         workers: hiring.candidates.iter().map(|candidate| candidate.address).collect(),
     };
-    output::print(config.json, &quote, || {
-        let ring = if args.hire.dry_run { format!("\n\n{}", shown.picture.trim_end()) } else { String::new() };
-        show(&quote) + &ring
-    })?;
+    output::print(config.json, &quote, || shown.below(show(&quote)))?;
     if args.hire.dry_run {
         return Ok(());
     }

@@ -21,8 +21,15 @@ const DEARER: u128 = 2;
 pub struct Shown {
     /// Seconds of a step, or of a token, by what the workers say of their speed.
     pub seconds: f64,
-    /// The ring.
-    pub picture: String,
+    /// The ring; nothing where a job is posted.
+    picture: String,
+}
+
+impl Shown {
+    /// The ring below a quote.
+    pub fn below(&self, quote: String) -> String {
+        if self.picture.is_empty() { quote } else { format!("{quote}\n\n{}", self.picture.trim_end()) }
+    }
 }
 
 impl Hiring<'_> {
@@ -58,9 +65,11 @@ impl Hiring<'_> {
         }
     }
 
-    /// The ring that was chosen, with these layers in each stage of a share, as people read it.
+    /// The ring that was chosen, with these layers in each stage of a share. Only who posts nothing is shown a picture:
+    /// for that, all who answer are asked and searched once more.
     pub async fn show(&self, work: &Work, shares: u16, cut: &[Range<usize>]) -> Result<Shown> {
-        let all: Vec<Candidate> = self.candidates.iter().chain(&self.others).take(LOOKED_AT).cloned().collect();
+        let others = if self.args.dry_run { self.others.as_slice() } else { &[] };
+        let all: Vec<Candidate> = self.candidates.iter().chain(others).take(LOOKED_AT).cloned().collect();
         let seen = self.seen(&all).await;
         let market = Market::new(work, &seen);
         let wish = self.wish(shares, Some(self.stages));
@@ -68,6 +77,9 @@ impl Hiring<'_> {
         // Programs may need less than was estimated, and stand on workers that the estimate would not fit.
         let figures = Market::new(&work.weightless(), &seen).figures(&wish, &placement)?;
         let seconds = work.seconds(figures.latency, figures.bottleneck);
+        if !self.args.dry_run {
+            return Ok(Shown { seconds, picture: String::new() });
+        }
         let mut picture =
             market.explain(&wish, &placement).unwrap_or_else(|broken| format!("the ring is not drawn: {broken}\n"));
         if self.args.objective == Aim::Price
