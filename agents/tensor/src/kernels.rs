@@ -15,7 +15,9 @@ pub enum Int8Kernel {
     Amx,
     /// Own AVX-512 VNNI kernel with the rescale fused; host only.
     Vnni,
-    /// libtorch's `_int_mm`. Saturates silently on x86 processors without VNNI.
+    /// Own AVX2 kernel with the rescale fused; host only.
+    Avx2,
+    /// libtorch's `_int_mm`. On x86 processors without VNNI it saturates silently or is slow.
     IntMm,
     /// `f32` products over at most 1024 elements of the dot product at a time.
     F32Chunks,
@@ -30,6 +32,8 @@ pub enum Int16Kernel {
     Amx,
     /// Own AVX-512 VNNI kernel with the rescale fused; host only.
     Vnni,
+    /// Own AVX2 kernel with the rescale fused; host only.
+    Avx2,
     /// One `_int_mm` of high and low bytes, one below the other.
     Int8Halves,
     /// `f64` products.
@@ -39,6 +43,7 @@ pub enum Int16Kernel {
 /// A kernel of our own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Own {
+    Avx2,
     Vnni,
     Amx,
 }
@@ -82,6 +87,7 @@ impl Kernels {
         match (bytes, self.int8, self.int16) {
             (true, Int8Kernel::Amx, _) | (false, _, Int16Kernel::Amx) => Some(Own::Amx),
             (true, Int8Kernel::Vnni, _) | (false, _, Int16Kernel::Vnni) => Some(Own::Vnni),
+            (true, Int8Kernel::Avx2, _) | (false, _, Int16Kernel::Avx2) => Some(Own::Avx2),
             _ => None,
         }
     }

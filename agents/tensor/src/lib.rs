@@ -13,7 +13,7 @@
 //! | `slice`, `buffer` | host memory of whatever width; memory of results, used again |
 //! | `cache` | keys and values of texts that go on |
 //! | `checked` | an operator, checked again |
-//! | `host` | operators on host memory, vectorised; matrix products by VNNI and AMX |
+//! | `host` | operators on host memory, vectorised; matrix products by AVX2, VNNI and AMX |
 //! | `torch` | operators in libtorch's operations, for GPUs and other processors |
 //! | `matmul` | MatMul, ScaledMatMul, HeadScores and HeadMix by the chosen kernel |
 //! | `attention` | HeadScores, softmax and HeadMix in one |

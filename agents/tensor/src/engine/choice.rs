@@ -14,8 +14,8 @@ use crate::kernels::{ElementKernel, Int8Kernel, Int16Kernel, Kernels};
 pub(super) fn choose(device: Device) -> Result<(Kernels, Vec<EngineError>), EngineError> {
     let (int8, int16, elements): (&[_], &[_], _) = match device {
         Device::Cpu => (
-            &[Int8Kernel::Amx, Int8Kernel::Vnni, Int8Kernel::IntMm, Int8Kernel::F32Chunks, Int8Kernel::F64],
-            &[Int16Kernel::Amx, Int16Kernel::Vnni, Int16Kernel::Int8Halves, Int16Kernel::F64],
+            &[Int8Kernel::Amx, Int8Kernel::Vnni, Int8Kernel::Avx2, Int8Kernel::F32Chunks, Int8Kernel::F64],
+            &[Int16Kernel::Amx, Int16Kernel::Vnni, Int16Kernel::Avx2, Int16Kernel::F64],
             ElementKernel::Host,
         ),
         Device::Cuda(_) => {

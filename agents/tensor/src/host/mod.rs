@@ -10,11 +10,13 @@
 //! | `row_softmax` | RowMax, ExpNeg, RowSum and Normalize of a row at a time, within attention |
 //! | [`quotient`], [`philox`] | exact quotients and roots of 64 bits; draws |
 //! | [`stream`] | memory beyond the caches |
-//! | `vnni`, `amx` | MatMul, ScaledMatMul, HeadScores and HeadMix by AVX-512 VNNI, and by AMX |
+//! | `vnni`, `amx`, `avx2` | MatMul, ScaledMatMul, HeadScores and HeadMix by AVX-512 VNNI, by AMX and by AVX2 |
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod amx;
 mod attention;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx2;
 pub(crate) mod block;
 pub(crate) mod cells;
 pub(crate) mod chances;

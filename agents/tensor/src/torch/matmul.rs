@@ -8,20 +8,85 @@ use tch::{Kind, TchError, Tensor};
 
 use super::lengths::{grown, taken};
 use crate::host::block::Precision;
+use crate::kernels::{Int8Kernel, Int16Kernel, Kernels};
+
+/// How libtorch multiplies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kernel {
+    /// Bytes by `_int_mm`.
+    Bytes,
+    /// Bytes in `f32`.
+    F32Chunks,
+    /// Words by bytes by `_int_mm`.
+    WordsByBytes,
+    /// Words by `_int_mm`.
+    Words,
+    /// Either in `f64`.
+    F64,
+}
+
+impl Kernel {
+    /// What an engine's kernels come to for a first and a second matrix of bytes, or of words.
+    pub(crate) const fn of(kernels: Kernels, bytes: (bool, bool)) -> Self {
+        match (bytes, kernels.int8, kernels.int16) {
+            ((true, _), Int8Kernel::IntMm, _) => Self::Bytes,
+            ((true, _), Int8Kernel::F32Chunks, _) => Self::F32Chunks,
+            ((false, true), _, Int16Kernel::Int8Halves) => Self::WordsByBytes,
+            ((false, false), _, Int16Kernel::Int8Halves) => Self::Words,
+            _ => Self::F64,
+        }
+    }
+
+    /// Whether the second matrix may have zeros already below and to its right, where [`taken`] wants them.
+    pub(crate) const fn is_int_mm(self) -> bool {
+        matches!(self, Self::Bytes | Self::WordsByBytes)
+    }
+
+    /// Bits of a sum.
+    pub(crate) const fn bits(self) -> u8 {
+        match self {
+            Self::Bytes | Self::F32Chunks => 32,
+            Self::WordsByBytes | Self::Words | Self::F64 => 64,
+        }
+    }
+
+    /// Bytes that it takes for each element of an operand, and for each of the result, at most.
+    pub(crate) const fn takes(self) -> (usize, usize) {
+        match self {
+            Self::Bytes => (1, 4),
+            Self::F32Chunks => (4, 12),
+            Self::WordsByBytes => (2, 48),
+            Self::Words => (2, 80),
+            Self::F64 => (8, 16),
+        }
+    }
+
+    /// Sums of products of a matrix by the first `n` rows of another.
+    pub(crate) fn multiply(self, a: &Tensor, b: &Tensor, n: i64) -> Result<Tensor, TchError> {
+        let (m, k) = a.size2()?;
+        match self {
+            Self::Bytes => int_mm(&a.f_contiguous()?, b, (m, n, k)),
+            Self::F32Chunks => f32_chunks(a, b),
+            Self::WordsByBytes => words_by_bytes(a, b, (m, n, k)),
+            Self::Words => words_by_words(a, b),
+            Self::F64 => f64_product(a, b),
+        }
+    }
+}
 
 /// Elements of a dot product whose sum of int8 products stays below 2^24.
 const F32_CHUNK: i64 = 1024;
 
 /// int8 product by `_int_mm`, in int32. Either matrix may have zeros already below and to its right, where [`taken`]
 /// wants them: `size` is what it has without.
-pub(crate) fn int_mm(a: &Tensor, b: &Tensor, size: (i64, i64, i64)) -> Result<Tensor, TchError> {
+fn int_mm(a: &Tensor, b: &Tensor, size: (i64, i64, i64)) -> Result<Tensor, TchError> {
     let (pm, pn, pk) = taken(size, a.device());
     let (a, b) = (grown(a, pm, pk)?, grown(b, pn, pk)?);
     a.f_internal_int_mm(&b.f_transpose(0, 1)?)?.f_narrow(0, 0, size.0)?.f_narrow(1, 0, size.1)
 }
 
 /// int8 product in `f32`, in chunks of the dot product that stay below 2^24; in int32.
-pub(crate) fn f32_chunks(a: &Tensor, b: &Tensor) -> Result<Tensor, TchError> {
+fn f32_chunks(a: &Tensor, b: &Tensor) -> Result<Tensor, TchError> {
     let k = a.size2()?.1;
     let (a, b) = (a.f_to_kind(Kind::Float)?, b.f_to_kind(Kind::Float)?);
     let mut sum: Option<Tensor> = None;
@@ -38,7 +103,7 @@ pub(crate) fn f32_chunks(a: &Tensor, b: &Tensor) -> Result<Tensor, TchError> {
 }
 
 /// int8 or int16 product in `f64`: 4096 products of 2^30 stay below 2^53. In int64.
-pub(crate) fn f64_product(a: &Tensor, b: &Tensor) -> Result<Tensor, TchError> {
+fn f64_product(a: &Tensor, b: &Tensor) -> Result<Tensor, TchError> {
     a.f_to_kind(Kind::Double)?.f_mm(&b.f_to_kind(Kind::Double)?.f_transpose(0, 1)?)?.f_to_kind(Kind::Int64)
 }
 
@@ -64,7 +129,7 @@ fn joined(halves: &Tensor, m: i64) -> Result<Tensor, TchError> {
 }
 
 /// int16 × int8 product out of one of bytes, in int64; `b` as in [`int_mm`].
-pub(crate) fn words_by_bytes(a: &Tensor, b: &Tensor, (m, n, k): (i64, i64, i64)) -> Result<Tensor, TchError> {
+fn words_by_bytes(a: &Tensor, b: &Tensor, (m, n, k): (i64, i64, i64)) -> Result<Tensor, TchError> {
     let size = (2 * m + 1, n, k);
     let (rows, _, row) = taken(size, a.device());
     let halves = int_mm(&bytes_of(a, (rows, row))?, b, size)?;
@@ -73,7 +138,7 @@ pub(crate) fn words_by_bytes(a: &Tensor, b: &Tensor, (m, n, k): (i64, i64, i64))
 }
 
 /// int16 × int16 product out of one of bytes, in int64.
-pub(crate) fn words_by_words(a: &Tensor, b: &Tensor) -> Result<Tensor, TchError> {
+fn words_by_words(a: &Tensor, b: &Tensor) -> Result<Tensor, TchError> {
     let ((m, k), (n, _)) = (a.size2()?, b.size2()?);
     let size = (2 * m + 1, 2 * n + 1, k);
     let (rows, columns, row) = taken(size, a.device());

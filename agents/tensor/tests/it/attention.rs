@@ -26,6 +26,7 @@ fn own() -> Vec<TorchEngine> {
     device::with([
         (Int8Kernel::Amx, Int16Kernel::Amx, ElementKernel::Host),
         (Int8Kernel::Vnni, Int16Kernel::Vnni, ElementKernel::Host),
+        (Int8Kernel::Avx2, Int16Kernel::Avx2, ElementKernel::Host),
     ])
 }
 
@@ -117,6 +118,31 @@ fn scaled_products_of_every_shape() {
         let operands = [&full(a, 127), &full(b, -127), &r, &c];
         check(&engines, Opcode::ScaledMatMul, &operands, &[offset, 0], ty(63, 0, &[m, n]));
         check(&engines, Opcode::ScaledMatMul, &operands, &[offset, 44], ty(16, -44, &[m, n]));
+    }
+}
+
+/// Products that libtorch computes a part at a time on the host, of whole rows and of some columns.
+#[test]
+fn products_of_several_parts() {
+    let engines = engines();
+    let mut dice = Dice::new(5);
+    for (bits_a, bits_b, (m, n, k)) in [(8, 8, (601, 1200, 64)), (16, 8, (300, 1100, 200)), (16, 16, (270, 260, 4096))]
+    {
+        let (a, b) = (dice.tensor(&ty(bits_a, 0, &[m, k])).unwrap(), dice.tensor(&ty(bits_b, 0, &[n, k])).unwrap());
+        let (r, c) = (dice.tensor(&ty(12, 0, &[m])).unwrap(), dice.tensor(&ty(9, 0, &[n])).unwrap());
+        if bits_a == bits_b {
+            check(&engines, Opcode::MatMul, &[&a, &b], &[9], ty(16, -9, &[m, n]));
+        }
+        check(&engines, Opcode::ScaledMatMul, &[&a, &b, &r, &c], &[0, 30], ty(16, -30, &[m, n]));
+    }
+    let (tokens, keys, depth, heads, kv_heads) = (300u32, 400u32, 16u32, 12u32, 2u32);
+    for tokens in [tokens, 20] {
+        let q = dice.tensor(&ty(12, 0, &[tokens, heads * depth])).unwrap();
+        let k = dice.tensor(&ty(12, 0, &[keys, kv_heads * depth])).unwrap();
+        check(&engines, Opcode::HeadScores, &[&q, &k], &[heads.into(), 9], ty(16, -9, &[heads, tokens, keys]));
+        let p = dice.tensor(&ty(16, 0, &[heads, tokens, keys])).unwrap();
+        let v = dice.tensor(&ty(12, 0, &[kv_heads * depth, keys])).unwrap();
+        check(&engines, Opcode::HeadMix, &[&p, &v], &[heads.into(), 15], ty(16, -15, &[tokens, heads * depth]));
     }
 }
 

@@ -17,10 +17,11 @@ fn engines() -> Vec<TorchEngine> {
     let engines = device::with([
         (Int8Kernel::Amx, Int16Kernel::Amx, Host),
         (Int8Kernel::Vnni, Int16Kernel::Vnni, Host),
+        (Int8Kernel::Avx2, Int16Kernel::Avx2, Host),
         (Int8Kernel::IntMm, Int16Kernel::Int8Halves, Torch),
         (Int8Kernel::F32Chunks, Int16Kernel::F64, HostBaseline),
         (Int8Kernel::F64, Int16Kernel::F64, Torch),
-        (Int8Kernel::IntMm, Int16Kernel::F64, Host),
+        (Int8Kernel::IntMm, Int16Kernel::Int8Halves, Host),
     ]);
     // `f32` and `f64` products are exact on any processor, `f64` ones and `_int_mm` on a GPU.
     assert!(engines.len() >= 2, "the kernels that need nothing special do not pass: {engines:?}");

@@ -1,5 +1,6 @@
 //! What a stage is said to take is enough for it, by the bound of the system itself: a process that may have no more
-//! data computes its intervals, writes their states, and repeats one for an auditor beside that.
+//! data computes its intervals, writes their states, and repeats one for an auditor beside that. By this machine's
+//! kernels, and by those of libtorch that every processor has.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -15,7 +16,7 @@ use tensorlink_node::shard::Shard;
 use tensorlink_node::{files, interval, memory};
 use tensorlink_program::CheckedProgram;
 use tensorlink_proof::commit::tensor_root;
-use tensorlink_tensor::{Device, TorchEngine};
+use tensorlink_tensor::{Device, ElementKernel, Int8Kernel, Int16Kernel, Kernels, TorchEngine};
 use tensorlink_training::calibrate::{calibrate, float_state};
 use tensorlink_training::{Margins, Model, StageInfo, Table, compile, init};
 use tensorlink_types::{Lineage, Program};
@@ -27,6 +28,8 @@ use crate::support::KEY;
 const SHARD: &str = "TENSORLINK_TEST_SHARD";
 /// What it is to do.
 const INTERVALS: &str = "TENSORLINK_TEST_INTERVALS";
+/// Whether libtorch multiplies.
+const BY_LIBTORCH: &str = "TENSORLINK_TEST_BY_LIBTORCH";
 const STEPS: u32 = 2;
 /// Stacks of threads, and what an allocator leaves between tensors, bytes.
 const SLACK: u64 = 48 << 20;
@@ -75,7 +78,9 @@ fn data() -> u64 {
 }
 
 fn engine() -> TorchEngine {
-    TorchEngine::new(Device::Cpu).unwrap()
+    let (int8, int16, elements) = (Int8Kernel::F32Chunks, Int16Kernel::F64, ElementKernel::Host);
+    let kernels = env::var_os(BY_LIBTORCH).map(|_| Kernels { int8, int16, elements });
+    kernels.map_or_else(|| TorchEngine::new(Device::Cpu), |of| TorchEngine::with_kernels(Device::Cpu, of)).unwrap()
 }
 
 /// Computes so many intervals as a worker does.
@@ -116,7 +121,7 @@ fn compute(shard: Arc<Shard>, intervals: u32) {
 }
 
 /// Runs this very test in a process of its own that may have so much data.
-fn bounded(folder: &Path, intervals: u32, data: Option<u64>) -> Output {
+fn bounded(folder: &Path, by_libtorch: bool, intervals: u32, data: Option<u64>) -> Output {
     let limit = data.map_or_else(|| "unlimited".to_owned(), |data| (data / 1024).to_string());
     Command::new("sh")
         .args([
@@ -126,6 +131,7 @@ fn bounded(folder: &Path, intervals: u32, data: Option<u64>) -> Output {
         .args([env::current_exe().unwrap().to_str().unwrap(), &limit])
         .env(SHARD, folder)
         .env(INTERVALS, intervals.to_string())
+        .envs(by_libtorch.then_some((BY_LIBTORCH, "1")))
         .output()
         .unwrap()
 }
@@ -144,13 +150,15 @@ fn a_lane_takes_no_more_memory_than_it_says() {
     }
     let folder = tempfile::tempdir().unwrap();
     let program = write_shard(folder.path());
-    let idle = bounded(folder.path(), 0, None);
-    let told = String::from_utf8(idle.stdout).unwrap();
-    let begins: u64 = told.lines().find_map(|line| line.strip_prefix("data ")).expect(&told).parse().unwrap();
     let takes = Footprint::training(&program, STEPS);
-    let enough = bounded(folder.path(), 4, Some(begins + takes.alone() + SLACK));
-    assert!(enough.status.success(), "{takes:?}: {}", String::from_utf8_lossy(&enough.stderr));
-    // The bound is one: half of what the lane takes is too little, though nobody asked anything while it computes.
-    let short = bounded(folder.path(), 4, Some(begins + takes.lane / 2));
-    assert!(!short.status.success(), "half of the lane's is enough, too: {takes:?}");
+    for by_libtorch in [false, true] {
+        let bounded = |intervals, data| bounded(folder.path(), by_libtorch, intervals, data);
+        let told = String::from_utf8(bounded(0, None).stdout).unwrap();
+        let begins: u64 = told.lines().find_map(|line| line.strip_prefix("data ")).expect(&told).parse().unwrap();
+        let enough = bounded(4, Some(begins + takes.alone() + SLACK));
+        assert!(enough.status.success(), "{takes:?}: {}", String::from_utf8_lossy(&enough.stderr));
+        // The bound is one: half of what the lane takes is too little, though nobody asked anything while it computes.
+        let short = bounded(4, Some(begins + takes.lane / 2));
+        assert!(!short.status.success(), "half of the lane's is enough, too: {takes:?}");
+    }
 }

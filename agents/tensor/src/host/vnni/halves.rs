@@ -21,7 +21,8 @@ use super::finish::Finish;
 use super::lanes::{LANES, Lanes, WORD, load, save, vector};
 use super::matrix::Matrix;
 use super::pack::pack;
-use super::product::{NR, PACKED_ROWS, ahead};
+use super::product::{NR, ahead};
+use super::share::PACKED_ROWS;
 use super::tile::{Bytes, Dot, Slices, dots, sums_of, tile};
 
 /// Rows of a tile, each with two sums.

@@ -2,6 +2,9 @@
 
 use super::lanes::LANES;
 
+/// Memory of mantissas, and bytes of each.
+pub(in crate::host) type Memory<'a> = (&'a [u8], usize);
+
 /// Rows of equal length, equally far apart, in elements of a tensor's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct View {

@@ -37,17 +37,13 @@ use super::block::{Accumulator, Element};
 use crate::slice::{Slice, SliceMut, each_width};
 use finish::Finish;
 use halves::Halves;
-use lanes::LANES;
-use matrix::{Batch, Matrix};
-use product::{PACKED_ROWS, Product};
+use matrix::Batch;
+use product::Product;
 use share::{Part, share};
 use tile::{Bytes, Dot, Words};
 
 /// Shortest stretch of the dot product between two emptyings of the lanes for which slicing `a` is no gain.
 const UNSLICED_STRETCH: usize = 128;
-
-/// Rows of `b` whose heads are computed together when nothing is packed.
-const KEYS: usize = 4 * LANES;
 
 /// Proof that this processor has what these kernels use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -184,7 +180,7 @@ impl<F: Finish> Job<'_, F> {
     /// Computes a part; `out` begins at the part's first element.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
     fn run<D: Dot, const S: usize, const MR: usize, A: Accumulator, T: Element>(&self, part: &Part, out: &mut [T]) {
-        self.each(part, (D::BYTES, D::BYTES), out, |a, b, origin, out| {
+        part.each(self.batch, ((self.a, D::BYTES), (self.b, D::BYTES)), out, |a, b, origin, out| {
             let product = Product { a, b, stretch: self.stretch, origin };
             product.run::<D, S, MR, A, T>(self.finish, out, self.batch.out.1);
         });
@@ -193,31 +189,8 @@ impl<F: Finish> Job<'_, F> {
     /// The same of words by bytes.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
     fn run_halves<T: Element>(&self, narrow: bool, part: &Part, out: &mut [T]) {
-        self.each(part, (size_of::<i16>(), 1), out, |a, b, origin, out| {
+        part.each(self.batch, ((self.a, size_of::<i16>()), (self.b, 1)), out, |a, b, origin, out| {
             Halves { a, b, origin, narrow }.run(self.finish, out, self.batch.out.1);
         });
-    }
-
-    /// Gives operands, whose elements have so many bytes, their place in the whole, and where their product goes.
-    fn each<T>(
-        &self,
-        Part { products, rows, columns }: &Part,
-        bytes: (usize, usize),
-        out: &mut [T],
-        compute: impl Fn(Matrix<'_>, Matrix<'_>, (usize, usize), &mut [T]),
-    ) {
-        let first = self.batch.place(products.start, rows.start, columns.start);
-        // A few rows stream `b`: heads that lie side by side in its rows are read together.
-        let (b, step) = self.batch.b;
-        let block = if rows.len() < PACKED_ROWS && step < b.stride { KEYS } else { columns.len() };
-        for start in columns.clone().step_by(block.max(1)) {
-            for product in products.clone() {
-                let (a, b) = self.batch.operands(product);
-                let a = Matrix::new(self.a, a, bytes.0).part(rows.start, rows.len());
-                let b = Matrix::new(self.b, b, bytes.1).part(start, block.min(columns.end - start));
-                let place = self.batch.place(product, rows.start, start) - first;
-                compute(a, b, (rows.start, start), &mut out[place..]);
-            }
-        }
     }
 }

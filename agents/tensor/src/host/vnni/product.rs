@@ -10,10 +10,9 @@ use super::finish::{Finish, widen};
 use super::lanes::{LANES, Lanes, VECTOR, WORD};
 use super::matrix::Matrix;
 use super::pack::{pack, split, split_row, used as used_of};
+use super::share::PACKED_ROWS;
 use super::tile::{Dot, STREAMS, Sums, dots, empty, sums_of, tile, wide_sums_of};
 
-/// From this many rows of `a` on, packing pays.
-pub(super) const PACKED_ROWS: usize = 12;
 /// Most panels of columns of a tile.
 pub(super) const NR: usize = 3;
 /// Farthest ahead of reading it that `b` is fetched when nothing is packed, in bytes: what the first-level cache holds.

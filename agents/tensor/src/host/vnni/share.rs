@@ -5,10 +5,14 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::lanes::LANES;
-use super::matrix::{Batch, View};
+use super::matrix::{Batch, Matrix, Memory, View};
 
 /// Multiplications of bytes below which other threads cost more than they bring.
 const WORTH_SHARING: usize = 1 << 22;
+/// From this many rows of `a` on, packing pays.
+pub(in crate::host) const PACKED_ROWS: usize = 12;
+/// Rows of `b` whose heads are computed together when nothing is packed.
+const KEYS: usize = 4 * LANES;
 
 /// What one thread computes.
 #[derive(Clone)]
@@ -16,6 +20,33 @@ pub(in crate::host) struct Part {
     pub(in crate::host) products: Range<usize>,
     pub(in crate::host) rows: Range<usize>,
     pub(in crate::host) columns: Range<usize>,
+}
+
+impl Part {
+    /// Computes each of its products: operands, where in the whole product they begin, and what begins at the first
+    /// element of their result. `out` begins at the part's.
+    pub(in crate::host) fn each<T>(
+        &self,
+        batch: &Batch,
+        (a_memory, b_memory): (Memory<'_>, Memory<'_>),
+        out: &mut [T],
+        compute: impl Fn(Matrix<'_>, Matrix<'_>, (usize, usize), &mut [T]),
+    ) {
+        let Self { products, rows, columns } = self;
+        let first = batch.place(products.start, rows.start, columns.start);
+        // A few rows stream `b`: heads that lie side by side in its rows are read together.
+        let (b, step) = batch.b;
+        let block = if rows.len() < PACKED_ROWS && step < b.stride { KEYS } else { columns.len() };
+        for start in columns.clone().step_by(block.max(1)) {
+            for product in products.clone() {
+                let (a, b) = batch.operands(product);
+                let a = Matrix::new(a_memory.0, a, a_memory.1).part(rows.start, rows.len());
+                let b = Matrix::new(b_memory.0, b, b_memory.1).part(start, block.min(columns.end - start));
+                let place = batch.place(product, rows.start, start) - first;
+                compute(a, b, (rows.start, start), &mut out[place..]);
+            }
+        }
+    }
 }
 
 /// Splits the work between threads so that each writes a stretch of the output; elements of the operands have so many
