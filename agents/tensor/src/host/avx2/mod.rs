@@ -1,9 +1,9 @@
 //! Exact matrix products `a·bᵀ` by AVX2, for processors without VNNI.
 //!
-//! `vpmaddwd` multiplies sixteen words by as many and adds neighbours, so that each 32-bit lane gets two products. Bytes
-//! are widened to words on the way. How many products a lane holds depends on the limits of the operands: all 4096 of
-//! bytes, 516 of words by bytes, and two of words. Lanes are emptied into 64 bits before they can overflow. Where that
-//! would be too often, `a = 256·a1 + a0` with `|a0|, |a1| ≤ 128` is multiplied slice by slice.
+//! `vpmaddwd` multiplies sixteen words by as many and adds neighbours, so that each 32-bit lane gets two products.
+//! Bytes are widened to words on the way. How many products a lane holds depends on the limits of the operands: all
+//! 4096 of bytes, 516 of words by bytes, and two of words. Lanes are emptied into 64 bits before they can overflow.
+//! Where that would be too often, `a = 256·a1 + a0` with `|a0|, |a1| ≤ 128` is multiplied slice by slice.
 //!
 //! Many rows of `a` are worth packing both operands into panels, and computing tiles that stay in registers; a few rows
 //! read `b` once, in place.
