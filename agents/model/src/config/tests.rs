@@ -25,6 +25,8 @@ fn every_family_is_read() {
     for family in FAMILIES {
         let gemma = family == Family::Gemma3;
         let Description { architecture: a, .. } = edited(family, json!({})).unwrap();
+        let tensors = Folder::new(family).tensors;
+        let rows = |part: &str| tensors.iter().find(|tensor| tensor.name.ends_with(part)).map(|tensor| tensor.shape[0]);
         assert_eq!((a.family, a.vocabulary, a.width, a.layers, a.hidden), (family, 16, 8, 2, 12));
         let encoder = matches!(family, Family::Bert | Family::Roberta);
         assert_eq!((a.context, a.causal), (10, !encoder), "{family:?}");
@@ -33,10 +35,10 @@ fn every_family_is_read() {
         let layer_norm = encoder || family == Family::Gpt2;
         assert_eq!(a.norm, if layer_norm { Norm::Layer } else { Norm::Rms });
         assert_eq!((a.gated, a.mlp_bias, a.kv_heads), (!layer_norm, layer_norm, if layer_norm { 2 } else { 1 }));
-        assert_eq!(a.attention_bias, layer_norm || family == Family::Qwen2);
-        assert_eq!((a.output_bias, a.query_key_norm), (layer_norm, gemma || family == Family::Qwen3));
-        assert_eq!(a.head_width, if a.query_key_norm { 6 } else { 4 });
-        let tied = matches!(family, Family::Gpt2 | Family::Qwen2 | Family::Gemma3);
+        assert_eq!(a.attention_bias, layer_norm || rows("q_proj.bias").is_some());
+        assert_eq!((a.output_bias, a.query_key_norm), (layer_norm, rows("q_norm.weight").is_some()));
+        assert_eq!(a.head_width as usize, rows("q_proj.weight").map_or(4, |rows| rows / 2));
+        let tied = rows("lm_head.weight").is_none();
         assert_eq!((a.local.is_some(), a.embedding_scale.is_some(), a.score_scale), (gemma, gemma, None));
         let expected = if encoder { Output::Embedding(Pooling::Mean) } else { Output::Logits { tied } };
         assert_eq!(a.output, expected, "{family:?}");
