@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::{ChainError, NetError};
+use tensorlink_node::speed::Tier;
 use tensorlink_node::wire::Malformed;
 use tensorlink_node::wire::gossip::WorkerAdvert;
 use tensorlink_proof::commit::sign::SignatureError;
@@ -14,6 +15,24 @@ use thiserror::Error;
 
 /// Adverts that are remembered: more workers than anybody chooses from.
 const MAX_ADVERTS: usize = 4096;
+
+/// What a job asks of each of its workers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Asked {
+    /// Stake that is free, wei of SNO.
+    pub stake: u128,
+    /// What it takes: a token, or zero for ETH.
+    pub token: Address,
+    /// The slowest tier that is hired, by what workers measured.
+    pub tier: Tier,
+}
+
+impl Asked {
+    /// Of workers of any tier.
+    pub const fn of_any_tier(stake: u128, token: Address) -> Self {
+        Self { stake, token, tier: Tier::C }
+    }
+}
 
 /// A worker that could be hired.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -62,13 +81,22 @@ struct Heard {
 /// Not enough workers.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error(
-    "{found} staked workers with a free lane take the job's currency and answer, {needed} are needed: wait, lower --stages or --replicas, or start more workers"
+    "{found} staked workers{} with a free lane take the job's currency and answer, {needed} are needed: wait, lower --stages{} or --replicas, or start more workers",
+    of_tier(*.tier),
+    if *.tier == Tier::C { "" } else { ", --tier" }
 )]
 pub struct TooFew {
     /// Workers found.
     pub found: usize,
+    /// The slowest tier that was asked for.
+    pub tier: Tier,
     /// Workers needed.
     pub needed: usize,
+}
+
+/// What a message says of the slowest tier that was asked for.
+fn of_tier(tier: Tier) -> String {
+    if tier == Tier::C { String::new() } else { format!(" of tier {tier} or better") }
 }
 
 /// Why hiring failed.
@@ -157,22 +185,22 @@ impl Market {
         self.adverts.remove(&address);
     }
 
-    /// All workers that `eligible` admits, that have a free lane and that take `token` (zero: ETH), at least `count`,
-    /// best first, so that two looks at one market agree.
+    /// All workers that `eligible` admits, that have a free lane, take the token and are fast enough, at least `count`,
+    /// best first, so that two looks at one market agree. The stake is for `eligible` to look at.
     ///
     /// # Errors
     /// [`TooFew`].
     pub fn rank(
         &self,
         count: usize,
-        token: Address,
+        Asked { token, tier, .. }: Asked,
         eligible: impl Fn(Address) -> bool,
     ) -> Result<Vec<Candidate>, TooFew> {
         let mut candidates: Vec<Candidate> = self
             .adverts
             .iter()
             .map(|(address, heard)| (*address, &heard.advert))
-            .filter(|(address, advert)| advert.free_lanes > 0 && eligible(*address))
+            .filter(|(address, advert)| advert.free_lanes > 0 && advert.speed.tier() >= tier && eligible(*address))
             .filter_map(|(address, advert)| {
                 let price_per_gmac = advert.prices.in_token(token)?;
                 Some(Candidate { address, advert: advert.clone(), price_per_gmac })
@@ -180,7 +208,7 @@ impl Market {
             .collect();
         candidates.sort_by_key(Candidate::rank);
         if candidates.len() < count {
-            return Err(TooFew { found: candidates.len(), needed: count });
+            return Err(TooFew { found: candidates.len(), tier, needed: count });
         }
         Ok(candidates)
     }
@@ -190,10 +218,11 @@ impl Market {
 mod tests {
     use tensorlink_node::Speed;
     use tensorlink_node::price::Prices;
+    use tensorlink_node::speed::Measured;
 
     use super::*;
 
-    const SNO: Address = Address::repeat_byte(9);
+    const SNO: Asked = Asked::of_any_tier(0, Address::repeat_byte(9));
 
     fn advert(price_per_gmac: u128, free_lanes: u16) -> WorkerAdvert {
         let (prices, engine) = (Prices { sno: price_per_gmac, eth: None }, String::new());
@@ -210,7 +239,22 @@ mod tests {
         let eligible = |a: Address| a != address(5);
         let chosen = market.rank(2, SNO, eligible).unwrap();
         assert_eq!(chosen.iter().map(|c| c.address).collect::<Vec<_>>(), [address(4), address(2), address(1)]);
-        assert_eq!(market.rank(4, SNO, eligible), Err(TooFew { found: 3, needed: 4 }));
+        assert_eq!(market.rank(4, SNO, eligible), Err(TooFew { found: 3, tier: Tier::C, needed: 4 }));
+    }
+
+    #[test]
+    fn workers_of_a_slower_tier_are_not_hired() {
+        let mut market = Market::default();
+        let speed = |standard| Measured { fast: 1, standard, reference: 1, memory: 1 }.try_into().unwrap();
+        for (n, standard) in [(1, 1_000_000_000), (2, 2_500_000_000_000), (3, 10_000_000_000_000)] {
+            market.hear(Address::with_last_byte(n), WorkerAdvert { speed: speed(standard), ..advert(1, 1) });
+        }
+        let found = |tier| market.rank(0, Asked { tier, ..SNO }, |_| true).unwrap().len();
+        assert_eq!([Tier::C, Tier::B, Tier::A].map(found), [3, 2, 1]);
+        let few = market.rank(2, Asked { tier: Tier::A, ..SNO }, |_| true).unwrap_err().to_string();
+        assert!(few.starts_with("1 staked workers of tier A or better with") && few.contains("--tier"), "{few}");
+        let few = market.rank(4, SNO, |_| true).unwrap_err().to_string();
+        assert!(few.starts_with("3 staked workers with") && !few.contains("tier"), "{few}");
     }
 
     #[test]

@@ -22,7 +22,7 @@
 //! use tensorlink_node::price::Prices;
 //! use tensorlink_node::wire::gossip::WorkerAdvert;
 //! use tensorlink_types::Address;
-//! use tensorlink_user::hire::Market;
+//! use tensorlink_user::hire::{Asked, Market};
 //!
 //! let advert = |price_per_gmac, free_lanes| {
 //!     let prices = Prices { sno: price_per_gmac, eth: None };
@@ -35,10 +35,10 @@
 //! market.hear(ben, advert(1, 0));
 //! market.hear(cleo, advert(2, 1));
 //!
-//! let everybody = |_| true;
-//! let ranked = market.rank(2, sno, everybody)?;
+//! let (everybody, asked) = (|_| true, Asked::of_any_tier(0, sno));
+//! let ranked = market.rank(2, asked, everybody)?;
 //! assert_eq!([ranked[0].address, ranked[1].address], [cleo, ada]);
-//! assert_eq!(market.rank(3, sno, everybody).unwrap_err().found, 2);
+//! assert_eq!(market.rank(3, asked, everybody).unwrap_err().found, 2);
 //! # Ok::<(), tensorlink_user::hire::TooFew>(())
 //! ```
 

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::dispatch::Dispatch;
 use crate::fetching::Fetching;
-use crate::hire::{Candidate, HireError, Wanted};
+use crate::hire::{Asked, Candidate, HireError, Wanted};
 use crate::keeping::Keeping;
 use crate::offers::Offers;
 use crate::placing::distances;
@@ -113,27 +113,25 @@ impl User {
         self.workers.last_message(worker)
     }
 
-    /// Workers with `stake` wei of free stake that take `token`, cheapest first, waiting up to `patience` for `count`
-    /// of them.
+    /// Workers of whom what is asked holds, cheapest first, waiting up to `patience` for `count` of them.
     ///
     /// # Errors
     /// [`HireError::TooFew`] when patience is over.
     pub async fn find_workers(
         &self,
         count: usize,
-        stake: u128,
-        token: Address,
+        asked: Asked,
         patience: Duration,
     ) -> Result<Vec<Candidate>, HireError> {
-        self.workers.find_workers(count, stake, token, patience).await
+        self.workers.find_workers(count, asked, patience).await
     }
 
-    /// Workers that answer now, with `stake` wei of free stake, and take `token`, cheapest first; at least `count`.
+    /// Workers that answer now, of whom what is asked holds, cheapest first; at least `count`.
     ///
     /// # Errors
     /// [`HireError::TooFew`], or when the chain fails.
-    pub async fn ranked(&self, count: usize, stake: u128, token: Address) -> Result<Vec<Candidate>, HireError> {
-        self.workers.ranked(count, stake, token).await
+    pub async fn ranked(&self, count: usize, asked: Asked) -> Result<Vec<Candidate>, HireError> {
+        self.workers.ranked(count, asked).await
     }
 
     /// Seconds to each of these workers, one way.

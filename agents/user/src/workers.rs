@@ -11,7 +11,7 @@ use tensorlink_node::wire::gossip::WorkerAdvert;
 use tensorlink_node::{Ports, Roster};
 use tensorlink_types::Address;
 
-use crate::hire::{Candidate, HireError, Market};
+use crate::hire::{Asked, Candidate, HireError, Market};
 
 /// Seconds after which an advert is one of the past: workers advertise every two.
 const FRESH: u64 = 20;
@@ -66,33 +66,31 @@ impl Workers {
         }
     }
 
-    /// Workers with `stake` wei of free stake that take `token`, cheapest first, waiting up to `patience` for `count`
-    /// of them.
+    /// Workers of whom what is asked holds, cheapest first, waiting up to `patience` for `count` of them.
     ///
     /// # Errors
     /// [`HireError::TooFew`] when patience is over.
     pub(crate) async fn find_workers(
         &self,
         count: usize,
-        stake: u128,
-        token: Address,
+        asked: Asked,
         patience: Duration,
     ) -> Result<Vec<Candidate>, HireError> {
         let deadline = self.ports.clock.now().saturating_add(patience.as_secs());
         self.ports.clock.sleep(ROUND).await;
         loop {
-            match self.ranked(count, stake, token).await {
+            match self.ranked(count, asked).await {
                 Err(HireError::TooFew(_)) if self.ports.clock.now() < deadline => self.ports.clock.sleep(PAUSE).await,
                 ranked => return ranked,
             }
         }
     }
 
-    /// Workers that answer now, with `stake` wei of free stake, and take `token`, cheapest first; at least `count`.
+    /// Workers that answer now, of whom what is asked holds, cheapest first; at least `count`.
     ///
     /// # Errors
     /// [`HireError::TooFew`], or when the chain fails.
-    pub(crate) async fn ranked(&self, count: usize, stake: u128, token: Address) -> Result<Vec<Candidate>, HireError> {
+    pub(crate) async fn ranked(&self, count: usize, asked: Asked) -> Result<Vec<Candidate>, HireError> {
         let own = self.ports.identity.address();
         let market = self.market().clone();
         let mut eligible = HashSet::new();
@@ -101,11 +99,11 @@ impl Workers {
         let speaks = |worker: &Address| self.last_message(*worker).is_some_and(|at| at >= since);
         for worker in self.roster.staked_workers().into_iter().filter(|worker| *worker != own && speaks(worker)) {
             let view = self.ports.chain.stake(worker, Role::Worker).await?;
-            if view.bonded.saturating_sub(view.locked) >= stake {
+            if view.bonded.saturating_sub(view.locked) >= asked.stake {
                 eligible.insert(worker);
             }
         }
-        Ok(market.rank(count, token, |worker| eligible.contains(&worker))?)
+        Ok(market.rank(count, asked, |worker| eligible.contains(&worker))?)
     }
 
     fn market(&self) -> MutexGuard<'_, Market> {

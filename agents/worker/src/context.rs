@@ -7,7 +7,9 @@ use tensorlink_node::budget::Budget;
 use tensorlink_node::price::Prices;
 use tensorlink_node::{Ports, Roster, Speed};
 use tensorlink_program::engine::EngineError;
+use tensorlink_types::abi::JobKind;
 
+use crate::hiring::hours::Hours;
 use crate::stream_router::StreamRouter;
 
 /// Wait after the chain failed us.
@@ -23,11 +25,23 @@ pub struct Limits {
     /// Longest time from the offer until the job must have started, seconds; its stake may be locked so long for
     /// nothing.
     pub wait: u64,
+    /// Hours of the day in which jobs are taken; those that were taken go on.
+    pub hours: Option<Hours>,
+    /// The only kind of job that is taken.
+    pub only: Option<JobKind>,
 }
 
 impl Limits {
     /// None but those of the contracts.
-    pub const NONE: Self = Self { stake: u128::MAX, duration: u64::MAX, wait: u64::MAX };
+    pub const NONE: Self = Self { stake: u128::MAX, duration: u64::MAX, wait: u64::MAX, hours: None, only: None };
+
+    /// Whether jobs are taken at a time, seconds since 1970.
+    pub const fn taken_at(&self, time: u64) -> bool {
+        match self.hours {
+            Some(hours) => hours.contain(time),
+            None => true,
+        }
+    }
 }
 
 /// What a worker is willing to do.

@@ -6,7 +6,8 @@ pub mod section;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
+use serde::Deserialize;
 use tensorlink_model::CacheEngine;
 use tensorlink_node::budget::Budget;
 use tensorlink_node::ports::ChainError;
@@ -14,7 +15,9 @@ use tensorlink_node::ports::chain::Role;
 use tensorlink_node::price::Prices;
 use tensorlink_node::{Ports, Roster, blocking};
 use tensorlink_tensor::TorchEngine;
+use tensorlink_types::abi::JobKind;
 use tensorlink_validator::Witness;
+use tensorlink_worker::hiring::hours::Hours;
 use tensorlink_worker::{Context as WorkerContext, Limits, Worker, WorkerConfig, WorkerError};
 use tokio_util::sync::CancellationToken;
 
@@ -51,12 +54,37 @@ pub struct WorkerArgs {
     /// Longest time for which a job that has not started may hold the stake [default: 86400, a day].
     #[arg(long, env = "TENSORLINK_MAX_WAIT", value_name = "SECONDS")]
     pub max_wait: Option<u64>,
+    /// Hours of the day in which jobs are taken, UTC, e.g. 22:00-07:00 [default: any]. Those that were taken go on.
+    #[arg(long, env = "TENSORLINK_HOURS", value_name = "FROM-TO")]
+    pub hours: Option<Hours>,
+    /// The only kind of job that is taken [default: both].
+    #[arg(long, env = "TENSORLINK_ONLY", value_enum)]
+    pub only: Option<Kind>,
     /// Disk for files that jobs need; what is left keeps others for a while [default: 10GiB].
     #[arg(long, env = "TENSORLINK_DISK", value_name = "SIZE")]
     pub disk: Option<String>,
     /// Device: cpu, cuda or cuda:N [default: cuda if there is one].
     #[arg(long, env = "TENSORLINK_DEVICE")]
     pub device: Option<String>,
+}
+
+/// A kind of job.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Training.
+    Training,
+    /// Serving.
+    Serving,
+}
+
+impl From<Kind> for JobKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Training => Self::Training,
+            Kind::Serving => Self::Serving,
+        }
+    }
 }
 
 /// Lanes of a worker at once.
@@ -100,6 +128,8 @@ where
     let max_stake = pick(&args.max_stake, &file.max_stake).map(|text| amount(&text, "--max-stake")).transpose()?;
     let duration = args.max_duration.or(file.max_duration).unwrap_or(DEFAULT_MAX_DURATION);
     let wait = args.max_wait.or(file.max_wait).unwrap_or(DEFAULT_MAX_WAIT);
+    let in_file = file.hours.as_deref().map(str::parse).transpose().context("[worker] hours")?;
+    let (hours, only) = (args.hours.or(in_file), args.only.or(file.only).map(JobKind::from));
     let disk = parse_size(&pick(&args.disk, &file.disk).unwrap_or_else(|| DEFAULT_DISK.into()))?;
     let measured = engine.clone();
     let speed = blocking(move || profile::known_or_measured(&measured)).await?;
@@ -122,7 +152,7 @@ where
                 max_lanes: MAX_LANES,
                 speed,
                 prices: Prices { sno: price, eth: eth_price },
-                limits: Limits { stake: max_stake.unwrap_or(stake.bonded), duration, wait },
+                limits: Limits { stake: max_stake.unwrap_or(stake.bonded), duration, wait, hours, only },
                 credit: None,
             },
             ports: ports.clone(),

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use cid::Cid;
+use tensorlink_model::fixture::integers::quantized;
 use tensorlink_model::random::{self, Dimensions};
-use tensorlink_model::{Architecture, Head, Magnitudes, Plan, Quantized, Setting, parameters};
+use tensorlink_model::{Architecture, Head, Plan, Setting};
 use tensorlink_node::Identity;
 use tensorlink_node::ports::Store;
 use tensorlink_node::ports::chain::JobView;
@@ -56,24 +57,8 @@ fn cut(architecture: Architecture) -> Vec<(Plan, Vec<Tensor>)> {
 
 fn cut_with(architecture: Architecture, head: Head) -> Vec<(Plan, Vec<Tensor>)> {
     let weights = random::weights(&architecture, 5).unwrap();
-    let mut seen = Magnitudes::default();
-    let mut sites: Vec<String> = ["embedding", "embedding.norm", "final.norm", "logits"].map(str::to_owned).to_vec();
-    for layer in 0..architecture.layers {
-        for part in
-            ["query", "key", "value", "mixed", "output", "sum", "norm", "scores", "rotated_query", "rotated_key"]
-        {
-            sites.push(format!("layers.{layer}.attention.{part}"));
-        }
-        for part in ["up", "gate", "product", "activated", "down", "sum", "norm"] {
-            sites.push(format!("layers.{layer}.mlp.{part}"));
-        }
-    }
-    let projections =
-        parameters(&architecture).into_iter().filter_map(|p| Some(p.name.strip_suffix(".bias")?.to_owned()));
-    let unbiased: Vec<String> = projections.map(|name| format!("{name}.unbiased")).collect();
-    sites.iter().chain(&unbiased).for_each(|site| seen.see(site, 6.0));
     let layers = architecture.layers;
-    let model = Quantized::new(architecture, Setting::default(), &weights, &seen).unwrap();
+    let model = quantized(&architecture, Setting::default(), &weights).unwrap();
     (0..layers).map(|layer| model.stage_with(layer..layer + 1, head, tensor_root).unwrap()).collect()
 }
 

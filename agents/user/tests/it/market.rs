@@ -10,6 +10,7 @@ use tensorlink_node::price::Prices;
 use tensorlink_node::wire::encode;
 use tensorlink_node::wire::gossip::{WORKERS, WorkerAdvert};
 use tensorlink_types::{Address, U256};
+use tensorlink_user::hire::Asked;
 use tensorlink_user::{HireError, User};
 use tokio_util::sync::CancellationToken;
 
@@ -54,7 +55,8 @@ impl World {
 
     /// Workers to be hired, without waiting for more.
     async fn found(&self) -> usize {
-        match self.user.find_workers(usize::MAX, 0, Address::repeat_byte(9), Duration::ZERO).await {
+        let anybody = Asked::of_any_tier(0, Address::repeat_byte(9));
+        match self.user.find_workers(usize::MAX, anybody, Duration::ZERO).await {
             Err(HireError::TooFew(few)) => few.found,
             other => panic!("{other:?}"),
         }

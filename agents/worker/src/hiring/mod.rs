@@ -3,11 +3,13 @@
 //! | module | what lives there |
 //! |---|---|
 //! | [`quote`](mod@quote) | whether to take a lane, and for how much |
+//! | [`hours`] | hours of the day in which jobs are taken |
 //! | [`promises`] | lanes, disk and memory held for what was offered |
 //! | `places` | offers that are prepared at once |
 //! | `fetching` | the files of a lane, fetched where there is room for them |
 
 mod fetching;
+pub mod hours;
 mod places;
 pub mod promises;
 pub mod quote;
@@ -72,12 +74,14 @@ impl<E: Engine> Hiring<E> {
     /// Tells everybody what is free, again and again, until `end`.
     pub(crate) async fn advertise(self: Arc<Self>, engine: String, end: CancellationToken) {
         loop {
-            let promised = self.promises.count(self.context.ports.clock.now());
+            let now = self.context.ports.clock.now();
+            let promised = self.promises.count(now);
+            let free = if self.context.config.limits.taken_at(now) { self.free_lanes() } else { 0 };
             let advert = WorkerAdvert {
                 memory: self.promises.left(),
                 disk: self.disk().await,
                 speed: self.context.config.speed,
-                free_lanes: self.free_lanes().saturating_sub(promised),
+                free_lanes: free.saturating_sub(promised),
                 prices: self.context.config.prices,
                 engine: engine.clone(),
             };

@@ -14,6 +14,7 @@ use tensorlink_types::{B256, Lane};
 use thiserror::Error;
 
 use super::fetching::{fetch, fetch_serving};
+use super::hours::Hours;
 use super::promises::{Promises, VALIDITY};
 use crate::context::{Context, Limits};
 
@@ -47,6 +48,12 @@ pub enum Declined {
         /// Limit, seconds.
         limit: u64,
     },
+    /// Not at this hour.
+    #[error("this worker takes jobs in the hours {0} (UTC): choose another, or post then")]
+    Hour(Hours),
+    /// Not of this kind.
+    #[error("this worker takes no {} jobs: choose another", if *.0 == JobKind::Training { "training" } else { "serving" })]
+    Kind(JobKind),
     /// It pays in what this worker does not take.
     #[error("this worker takes no jobs that pay in ETH")]
     Token,
@@ -92,13 +99,18 @@ impl Declined {
     /// Whether asking again is pointless: it lies in what was posted, or in what this worker is.
     pub const fn is_final(&self) -> bool {
         match self {
-            Self::NoLane | Self::Stake { .. } | Self::Time { .. } | Self::Token | Self::Disk { .. } | Self::Price => {
-                true
-            }
+            Self::NoLane
+            | Self::Stake { .. }
+            | Self::Time { .. }
+            | Self::Kind(_)
+            | Self::Token
+            | Self::Disk { .. }
+            | Self::Price => true,
             Self::Shard(error) => !matches!(error, ShardError::Chain(_) | ShardError::Store(_)),
             Self::Unknown(_)
             | Self::State(_)
             | Self::NoStake { .. }
+            | Self::Hour(_)
             | Self::Busy
             | Self::Chain(_)
             | Self::Journal(_)
@@ -126,6 +138,7 @@ pub async fn quote<E: Engine>(
     if lane.stage >= job.stages || lane.replica >= job.replicas {
         return Err(Declined::NoLane);
     }
+    check_kind(&context.config.limits, &job, context.ports.clock.now())?;
     check_stake(context, &job).await?;
     let now = context.ports.chain.head().await?.timestamp;
     check_times(&context.config.limits, &job, now)?;
@@ -188,6 +201,15 @@ impl Drop for Unsigned<'_> {
 async fn named<E: Engine>(context: &Context<E>, lane: Lane, terms: B256) -> Result<JobView, Declined> {
     let job = context.ports.chain.job(lane.job).await?;
     job.filter(|job| job.terms == terms).ok_or(Declined::Unknown(lane.job.0))
+}
+
+/// Whether jobs of its kind are taken, and at this time of the owner's clock.
+fn check_kind(limits: &Limits, job: &JobView, now: u64) -> Result<(), Declined> {
+    match *limits {
+        Limits { only: Some(only), .. } if job.kind != only => Err(Declined::Kind(job.kind)),
+        Limits { hours: Some(hours), .. } if !limits.taken_at(now) => Err(Declined::Hour(hours)),
+        _ => Ok(()),
+    }
 }
 
 /// How long the stake may be locked: for nothing until the job starts, and from then on.

@@ -292,3 +292,21 @@ async fn stake_is_locked_no_longer_than_the_worker_says() {
         "{declined}"
     );
 }
+
+#[tokio::test]
+async fn jobs_are_taken_of_the_kind_and_in_the_hours_that_the_worker_says() {
+    let limits = |hours: Option<&str>, only| {
+        let hours = hours.map(|hours| hours.parse().unwrap());
+        move |config: &mut WorkerConfig| config.limits = Limits { hours, only, ..Limits::NONE }
+    };
+    asked(limits(None, Some(JobKind::Training)), |_| {}, TERMS).await.unwrap();
+    let declined = asked(limits(None, Some(JobKind::Serving)), |_| {}, TERMS).await.unwrap_err();
+    assert!(declined.is_final() && declined.to_string().contains("no training jobs"), "{declined}");
+    // It is one of the halves of the day.
+    let mut declined = Vec::new();
+    for half in ["00:00-12:00", "12:00-24:00"] {
+        declined.extend(asked(limits(Some(half), None), |_| {}, TERMS).await.err());
+    }
+    let [declined] = declined.try_into().unwrap();
+    assert!(matches!(declined, Declined::Hour(_)) && !declined.is_final(), "{declined}");
+}

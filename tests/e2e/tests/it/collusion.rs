@@ -17,7 +17,7 @@ const JOB: Job = Job {
     steps_per_interval: 20,
     token: "sno",
     subject: Subject::Digits,
-    challenge_window: 24,
+    challenge_window: 40,
 };
 
 fn convicted(event: &Event) -> Option<(Address, Address, Fault, u32)> {
@@ -108,7 +108,7 @@ async fn a_replica_that_copies_has_sealed_something_else_and_gets_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_convicts_itself_by_another_key_loses_most_of_its_stake_and_its_claims() {
     const LIAR: usize = 0;
-    let job = Job { replicas: 1, ..JOB };
+    let job = Job { replicas: 1, challenge_window: 90, ..JOB };
     // Nobody else looks.
     let network = Network::staked(1, |parameters| parameters.auditsPerClaimBps = 0);
     let mut network = network.await.at_rate("0");

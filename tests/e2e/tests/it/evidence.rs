@@ -17,7 +17,7 @@ const JOB: Job = Job {
     steps_per_interval: 20,
     token: "sno",
     subject: Subject::Digits,
-    challenge_window: 30,
+    challenge_window: 40,
 };
 /// In the second interval.
 const STEP: (&str, &str) = ("STEP", "30");

@@ -54,6 +54,28 @@ async fn a_quote_says_what_the_job_then_costs_and_posts_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_placed_by_what_workers_say_they_compute() {
+    let mut network = Network::start(3).await;
+    network.start_workers(0..3).await;
+    let job = Job { steps: 40, ..Job::default() };
+    let by_speed = ["--objective", "throughput"];
+    let mut asking = job.posting(&network);
+    asking.args(by_speed).arg("--dry-run");
+    let drawn = run(asking, LIMIT).await.stdout;
+    let ring: Vec<&str> = drawn.lines().filter(|line| line.contains(" layers ")).collect();
+    assert_eq!(ring.len(), usize::from(job.stages), "stages of the ring: {drawn}");
+    assert!(drawn.contains(", the bottleneck") && drawn.contains("runner-up, without "), "{drawn}");
+    let mut refused = job.posting(&network);
+    refused.args(["--tier", "A", "--patience", "1"]);
+    let refused = run(refused, LIMIT).await;
+    assert!(!refused.ok && refused.stderr.contains("of tier A or better"), "{}", refused.stderr);
+    assert_eq!(network.chain().job_count().await.unwrap(), 0, "nothing was posted");
+
+    job.post_with(&mut network, &by_speed);
+    job.settled(&mut network, LIMIT).await.assert_finished(&job);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn replicas_claim_the_same_and_are_paid_in_ether() {
     let mut network = Network::start(4).await;
     network.start_workers(0..4).await;

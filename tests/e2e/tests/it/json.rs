@@ -44,7 +44,7 @@ async fn jobs_and_disputes_are_told_as_the_book_says() {
     let mut network = Network::start(2).await;
     network.start_villain(0, 30).await;
     network.start_workers([1]).await;
-    let job = Job { stages: 1, steps: 60, ..Job::default() };
+    let job = Job { stages: 1, steps: 60, challenge_window: 20, ..Job::default() };
     job.post(&mut network);
     let report = job.settled(&mut network, LIMIT).await;
     assert_eq!(report.json["convictions"][0]["worker"], worker_address(0).to_string().to_lowercase());

@@ -16,7 +16,7 @@ const JOB: Job = Job {
     steps_per_interval: 4,
     token: "sno",
     subject: Subject::KingJames,
-    challenge_window: 30,
+    challenge_window: 40,
 };
 /// Where they begin.
 const STEP: u32 = 2;

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use clap::ValueEnum;
 use serde::Deserialize;
+use tensorlink_node::speed::Tier;
 use tensorlink_placement::Strategy;
 use tensorlink_placement::objective::Objective;
 use thiserror::Error;
@@ -28,6 +29,31 @@ impl Aim {
         match self {
             Self::Price | Self::Latency => Objective::Latency,
             Self::Throughput => Objective::Throughput,
+        }
+    }
+}
+
+/// The slowest tier of workers that is hired.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Deserialize)]
+pub enum LeastTier {
+    /// 20 teraflops and more.
+    #[value(name = "A")]
+    A,
+    /// 5 and more.
+    #[value(name = "B")]
+    B,
+    /// Any.
+    #[default]
+    #[value(name = "C")]
+    C,
+}
+
+impl From<LeastTier> for Tier {
+    fn from(least: LeastTier) -> Self {
+        match least {
+            LeastTier::A => Self::A,
+            LeastTier::B => Self::B,
+            LeastTier::C => Self::C,
         }
     }
 }
@@ -150,8 +176,11 @@ mod tests {
             stages: Stages,
             objective: Aim,
             strategy: Rule,
+            tier: LeastTier,
         }
-        let said: Said = toml::from_str("stages = \"auto\"\nobjective = \"latency\"\nstrategy = \"rmw\"").unwrap();
+        let said = "stages = \"auto\"\nobjective = \"latency\"\nstrategy = \"rmw\"\ntier = \"B\"";
+        let said: Said = toml::from_str(said).unwrap();
+        assert_eq!(said.tier, LeastTier::B);
         assert_eq!(said.stages, Stages::As(Auto::Auto));
         assert_eq!((said.objective, said.strategy), (Aim::Latency, Rule(Strategy::Rmw)));
         let wrong = toml::from_str::<Rule>("strategy = 1");

@@ -4,7 +4,7 @@
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
-use super::aim::{Aim, Rule, Stages};
+use super::aim::{Aim, LeastTier, Rule, Stages};
 
 /// What a job pays in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Deserialize)]
@@ -33,6 +33,9 @@ pub struct HireArgs {
     /// layer-aware, petals or parallax.
     #[arg(long, default_value_t, value_name = "RULE")]
     pub strategy: Rule,
+    /// The slowest tier of workers that is hired, by what they measured: A from 20 teraflops on, B from 5, C any.
+    #[arg(long, value_enum, default_value_t, ignore_case = true)]
+    pub tier: LeastTier,
     /// Security level: independent copies of the pipeline.
     #[arg(long, default_value_t = Self::default().replicas)]
     pub replicas: u16,
@@ -67,6 +70,7 @@ impl Default for HireArgs {
             stages: Stages::Exactly(2),
             objective: Aim::default(),
             strategy: Rule::default(),
+            tier: LeastTier::default(),
             replicas: 1,
             deposit: String::new(),
             token: Token::default(),

@@ -27,7 +27,7 @@ use anyhow::{Context, Result, bail};
 use tensorlink_node::ports::chain::Parameters;
 use tensorlink_types::{Address, U256};
 use tensorlink_user::fit::{ChooseError, Unfit, choose, holds};
-use tensorlink_user::hire::Candidate;
+use tensorlink_user::hire::{Asked, Candidate};
 use tensorlink_user::{HireError, User};
 use tokio_util::sync::CancellationToken;
 
@@ -113,9 +113,10 @@ impl<'a> Hiring<'a> {
         say!("looking for {lanes} staked workers ...");
         let patience = Duration::from_secs(args.patience);
         let until = node.ports.clock.now().saturating_add(args.patience);
+        let asked = Asked { stake: worker_stake, token, tier: args.tier.into() };
         let candidates = tokio::select! {
             () = shutdown.cancelled() => bail!("interrupted; nothing was posted"),
-            found = user.find_workers(lanes, worker_stake, token, patience) => found,
+            found = user.find_workers(lanes, asked, patience) => found,
             never = tell_unreached(&node, config) => match never {},
         };
         let others = match candidates {
@@ -198,7 +199,8 @@ impl<'a> Hiring<'a> {
             () = self.node.ports.clock.sleep(LOOK) => {}
         }
         let lanes = usize::from(self.stages).saturating_mul(self.args.replicas.into());
-        match self.user.ranked(lanes, self.worker_stake, self.token).await {
+        let asked = Asked { stake: self.worker_stake, token: self.token, tier: self.args.tier.into() };
+        match self.user.ranked(lanes, asked).await {
             Ok(ranked) => self.others = ranked,
             // Who was there a moment ago is busy now, perhaps.
             Err(HireError::TooFew(_)) => {}

@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use super::Kind;
+
 /// How workers are run, unless flags say otherwise.
 #[derive(Clone, Deserialize, Debug, Default)]
 #[serde(deny_unknown_fields)]
@@ -18,6 +20,10 @@ pub struct WorkerFile {
     pub max_duration: Option<u64>,
     /// As `--max-wait`, seconds.
     pub max_wait: Option<u64>,
+    /// As `--hours`, e.g. `22:00-07:00`.
+    pub hours: Option<String>,
+    /// As `--only`.
+    pub only: Option<Kind>,
     /// As `--disk`, e.g. `10GiB`.
     pub disk: Option<String>,
     /// As `--device`.

@@ -16,7 +16,7 @@ use super::sno;
 use super::verdict::Slash;
 
 /// Name of the process that posts and watches.
-const NAME: &str = "user";
+pub(super) const NAME: &str = "user";
 
 /// What is learned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -212,7 +212,13 @@ impl Job {
 
     /// Posts the job in the background and follows it, from the user's account.
     pub(crate) fn post(&self, network: &mut Network) {
-        let command = self.posting(network);
+        self.post_with(network, &[]);
+    }
+
+    /// The same with further arguments.
+    pub(crate) fn post_with(&self, network: &mut Network, arguments: &[&str]) {
+        let mut command = self.posting(network);
+        command.args(arguments);
         network.spawn(NAME, command);
     }
 

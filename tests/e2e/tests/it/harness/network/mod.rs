@@ -16,9 +16,10 @@ use tensorlink_node::Identity;
 use tensorlink_node::ports::chain::{Deployment, Role};
 use tensorlink_node::ports::{Call, Chain};
 use tensorlink_types::{Address, U256};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
-use super::job::Job;
+use super::job::{self, Job};
 use super::process::{Output, Process, bounded, run, tensorlink, villain};
 use super::{LOOK, chain, eventually, sno};
 
@@ -53,6 +54,14 @@ pub(crate) const COLLATERAL: &str = "10000";
 const COMMAND: Duration = Duration::from_secs(180);
 /// A node listens within.
 const START: Duration = Duration::from_secs(180);
+
+/// Networks are set up in turn, a few at a time: that computes all the time, and would take the time of those that run
+/// already, in which somebody has seconds to find a lie.
+static TURNS: Semaphore = Semaphore::const_new(2);
+
+async fn turn() -> SemaphorePermit<'static> {
+    TURNS.acquire().await.unwrap()
+}
 
 /// A network of processes, all ended when this is dropped.
 pub(crate) struct Network {
@@ -125,6 +134,7 @@ impl Network {
 
     /// Gives workers and the validator what they bond, and has them bond it.
     async fn endow_all(&self, workers: usize) {
+        let _turn = turn().await;
         let accounts: Vec<Address> = (0..workers).map(worker_address).collect();
         let (port, token) = (self.port, self.deployment().sno);
         chain::give(port, (token, address(TREASURY)), &accounts, sno(FUNDS)).await;
@@ -146,6 +156,7 @@ impl Network {
     }
 
     async fn bare_with(change: impl FnOnce(&mut Parameters)) -> Self {
+        let _turn = turn().await;
         let folder = tempfile::tempdir().unwrap();
         let (anvil, port) = chain::start_anvil(folder.path(), 0).await;
         let genesis = [VALIDATOR, USER, TREASURY].map(address);
@@ -246,6 +257,11 @@ impl Network {
         self.start_validator_as(villain(settings)).await;
     }
 
+    /// Who starts before anything is posted, when no time counts yet, waits for a turn.
+    async fn turn_to_start(&self) -> Option<SemaphorePermit<'static>> {
+        if self.processes.contains_key(job::NAME) { None } else { Some(turn().await) }
+    }
+
     async fn start_validator_as(&mut self, program: Command) {
         let mut command = self.configure(program, VALIDATOR);
         command.args(["validator", "run", "--rate", self.rate]);
@@ -253,6 +269,7 @@ impl Network {
             command.env("TENSORLINK_LISTEN", before.split("/p2p/").next().unwrap_or_default());
             command.env_remove("TENSORLINK_BOOTSTRAP");
         }
+        let _turn = self.turn_to_start().await;
         self.spawn("validator", command);
         self.bootstrap = Some(self.listening("validator").await);
     }
@@ -264,6 +281,7 @@ impl Network {
 
     /// Starts workers, side by side.
     pub(crate) async fn start_workers(&mut self, workers: impl IntoIterator<Item = usize>) {
+        let _turn = self.turn_to_start().await;
         let started: Vec<String> =
             workers.into_iter().map(|worker| self.spawn_worker(worker, tensorlink(), "0.001")).collect();
         for name in started {
@@ -322,6 +340,7 @@ impl Network {
     }
 
     async fn start_worker(&mut self, worker: usize, program: Command, price: &str) {
+        let _turn = self.turn_to_start().await;
         let name = self.spawn_worker(worker, program, price);
         self.listening(&name).await;
     }
