@@ -83,8 +83,8 @@ pub type Variables = BTreeMap<String, Value>;
 /// A chat template.
 ///
 /// It sees the conversation, the names of two tokens and the clock; it can reach no file and no network. Its steps
-/// and what it writes are bounded; what it holds in variables meanwhile is not, so take templates from whom you
-/// take weights.
+/// and what it writes are bounded; what it holds in variables meanwhile, and how deep that nests, is not: it can take
+/// all memory, or the stack, and the process with it. So take templates from whom you take weights.
 #[derive(Clone, Debug)]
 pub struct ChatTemplate {
     environment: Environment<'static>,
