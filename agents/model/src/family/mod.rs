@@ -12,7 +12,6 @@ mod mistral;
 mod qwen2;
 mod qwen3;
 mod roberta;
-mod seed_oss;
 #[cfg(any(test, feature = "fixture"))]
 pub(crate) mod tiny;
 
@@ -69,8 +68,6 @@ families! {
     Qwen3 => qwen3,
     /// Gemma 3, its text.
     Gemma3 => gemma3,
-    /// Seed-OSS.
-    SeedOss => seed_oss,
 }
 
 impl Family {
