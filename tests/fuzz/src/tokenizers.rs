@@ -124,7 +124,8 @@ fn alphabet() -> impl Iterator<Item = char> {
     all.into_iter()
 }
 
-/// SentencePiece's file in a folder: the family's letter, which of the configurations, a text after its length, the file.
+/// SentencePiece's file in a folder: the family's letter, which of the configurations, a text after its length,
+/// the file.
 ///
 /// # Panics
 /// Where a rule is broken.
