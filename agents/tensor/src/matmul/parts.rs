@@ -1,5 +1,5 @@
-//! Products by libtorch on the host, a part at a time: what it makes of operands and sums is several times as large as
-//! they are, and lies in the memory that a stage shares with everything else. A part's fits the last cache besides.
+//! Products by libtorch on the host, a part at a time. What it makes of operands and sums is several times as large as
+//! they are, and takes memory that a stage has not said it takes: of a part that is little.
 
 use std::ops::Range;
 
