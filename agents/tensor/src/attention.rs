@@ -17,7 +17,7 @@ use crate::host::vnni::Operand;
 use crate::host::vnni::finish::Rescaled;
 use crate::host::vnni::matrix::{Batch, View};
 use crate::kernels::Own;
-use crate::matmul::{ProductDispatch, malformed};
+use crate::matmul::{ProductDispatch, size};
 use crate::slice::{Slice, SliceMut, each_width};
 use crate::tensor::TorchTensor;
 
@@ -120,7 +120,6 @@ impl Attention {
         dispatch: ProductDispatch,
         [query, key, table, value]: [&'t TorchTensor; 4],
     ) -> Result<TorchTensor, EngineError> {
-        let size = |n: u64| usize::try_from(n).map_err(malformed);
         let (rows, width, keys) = (size(query.ty().rows())?, size(self.output.row())?, size(key.ty().rows())?);
         let kv_heads = |tensor: &'t TorchTensor, depths: u64, depth: u64| {
             let ((slice, stride), depth) = (tensor.strided()?, size(depth)? / self.heads);

@@ -14,7 +14,7 @@ use crate::host::block::Precision;
 use crate::host::gradients::{add_gather_grad, gather_grad};
 use crate::host::vnni::finish::{Added, Scaled};
 use crate::host::vnni::matrix::{Batch, View};
-use crate::matmul::{Product, ProductDispatch, Scales, malformed};
+use crate::matmul::{Product, ProductDispatch, Scales, malformed, size};
 use crate::slice::SliceMut;
 use crate::tensor::TorchTensor;
 
@@ -81,7 +81,7 @@ impl<'a> Sum<'a> {
                 TorchTensor::build(output, |mut out| products(dispatch, parts, output, &mut out)).map(Some)
             }
             Self::Rows(parts) => TorchTensor::build(output, |mut out| {
-                let width = usize::try_from(output.row()).map_err(malformed)?;
+                let width = size(output.row())?;
                 for (place, ([gradient, ids], shift)) in parts.iter().enumerate() {
                     let to = Precision { shift: *shift, limit: output.limit() };
                     let add = if place == 0 { gather_grad } else { add_gather_grad };
@@ -119,7 +119,6 @@ fn products(
     output: &TensorType,
     out: &mut SliceMut<'_>,
 ) -> Result<(), EngineError> {
-    let size = |n: u64| usize::try_from(n).map_err(malformed);
     let (m, n) = (size(output.rows())?, size(output.row())?);
     let height = (ELEMENTS / n.min(COLUMNS)).next_multiple_of(ROWS);
     for row in (0..m).step_by(height) {
@@ -146,7 +145,6 @@ fn part(
     let (Some(own), Scales::Rows(r, c)) = (dispatch.kernels.own(a.ty().bits() <= 8), scales) else {
         return Err(malformed("a gradient that is no scaled product of our own"));
     };
-    let size = |n: u64| usize::try_from(n).map_err(malformed);
     let (width, k) = (size(a.ty().row())?, size(b.ty().row())?);
     let batch = Batch {
         count: 1,

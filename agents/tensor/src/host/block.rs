@@ -2,7 +2,7 @@
 //! the first-level cache. One pass over memory for any operator, and no code for each pair of widths.
 
 use std::fmt::Debug;
-use std::ops::{Add, BitAnd, Mul, Neg, Shl, Shr, Sub};
+use std::ops::{Add, BitAnd, Mul, Neg, Range, Shl, Shr, Sub};
 
 use crate::simd::{Simd, multiversion};
 use crate::slice::{Slice, SliceMut, each_width};
@@ -201,7 +201,12 @@ impl SliceMut<'_> {
 
     /// The elements from one on.
     pub(crate) fn part(&mut self, start: usize) -> SliceMut<'_> {
-        each_width!(SliceMut, self, v => SliceMut::from(&mut v[start..]))
+        self.within(start..self.len())
+    }
+
+    /// Some of the elements.
+    pub(crate) fn within(&mut self, range: Range<usize>) -> SliceMut<'_> {
+        each_width!(SliceMut, self, v => SliceMut::from(&mut v[range]))
     }
 
     pub(crate) fn zero(&mut self) {

@@ -50,6 +50,13 @@ pub(crate) struct Product<'a> {
     pub(crate) scales: Scales<'a>,
 }
 
+impl Product<'_> {
+    /// Rows of the result, its columns, and elements of a dot product.
+    fn shape(&self) -> Result<(usize, usize, usize), EngineError> {
+        Ok((size(self.a.ty().rows())?, size(self.b.ty().rows())?, size(self.b.ty().row())?))
+    }
+}
+
 /// Which product of attention.
 #[derive(Clone, Copy)]
 pub(crate) enum Heads {
@@ -134,6 +141,14 @@ impl ProductDispatch {
     ) -> Result<TorchTensor, EngineError> {
         Err(unavailable())
     }
+}
+
+/// A length as this machine counts elements in memory.
+///
+/// # Errors
+/// [`EngineError::Malformed`] for more than it can.
+pub(crate) fn size(n: u64) -> Result<usize, EngineError> {
+    usize::try_from(n).map_err(malformed)
 }
 
 pub(crate) fn malformed(error: impl std::fmt::Display) -> EngineError {

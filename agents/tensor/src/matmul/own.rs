@@ -3,7 +3,7 @@
 use tensorlink_program::EngineError;
 use tensorlink_types::TensorType;
 
-use super::{Heads, Product, ProductDispatch, Scales, malformed, unavailable};
+use super::{Heads, Product, ProductDispatch, Scales, size, unavailable};
 use crate::host::amx::Amx;
 use crate::host::avx2::Avx2;
 use crate::host::block::Precision;
@@ -23,9 +23,7 @@ impl ProductDispatch {
         output: &TensorType,
     ) -> Result<TorchTensor, EngineError> {
         let Product { a, b, offset, scales } = *product;
-        let size = |n: u64| usize::try_from(n).map_err(malformed);
-        let (m, n, k) = (size(a.ty().rows())?, size(b.ty().rows())?, size(b.ty().row())?);
-        let batch = Batch::single((m, n, k), (offset, size(a.ty().row())?));
+        let batch = Batch::single(product.shape()?, (offset, size(a.ty().row())?));
         match scales {
             Scales::None => self.multiply(own, (a, b), &batch, &Rescaled(to), output),
             Scales::Rows(r, c) => self.multiply(own, (a, b), &batch, &Scaled::new(r.slice()?, c.slice()?, to), output),
@@ -43,7 +41,6 @@ impl ProductDispatch {
         (heads, to): (usize, Precision),
         output: &TensorType,
     ) -> Result<TorchTensor, EngineError> {
-        let size = |n: u64| usize::try_from(n).map_err(malformed);
         let (rows, row, stride) = (size(b.ty().rows())?, size(b.ty().row())?, b.strided()?.1);
         let batch = match which {
             Heads::Scores => {

@@ -6,13 +6,13 @@ use std::ops::Range;
 use tensorlink_program::EngineError;
 use tensorlink_types::TensorType;
 
-use super::{Heads, Product, Scales, malformed};
+use super::{Heads, Product, Scales, malformed, size};
 use crate::host::block::Precision;
 use crate::host::elementwise::scale;
 use crate::host::linear::scale_rows;
 use crate::host::shifts::of_row;
 use crate::simd::Simd;
-use crate::slice::{Slice, SliceMut, each_width};
+use crate::slice::{Slice, SliceMut};
 use crate::tensor::{TorchTensor, device as failed};
 use crate::torch;
 use crate::torch::matmul::Kernel;
@@ -32,8 +32,7 @@ pub(super) fn product(
     output: &TensorType,
 ) -> Result<TorchTensor, EngineError> {
     let Product { a, b, offset, scales } = *product;
-    let size = |n: u64| usize::try_from(n).map_err(malformed);
-    let (m, n, k) = (size(a.ty().rows())?, size(b.ty().rows())?, size(b.ty().row())?);
+    let (m, n, k) = product.shape()?;
     let (of_operand, of_sum) = kernel.takes();
     let longest = (PART / (k * of_operand)).max(1);
     let columns = longest.min(n);
@@ -52,7 +51,7 @@ pub(super) fn product(
                 let at_once = if right == n { left } else { 1 };
                 for first in (0..left).step_by(at_once) {
                     let place = (row + first) * n + column;
-                    let out = &mut within(&mut out, place..place + at_once * right);
+                    let out = &mut out.within(place..place + at_once * right);
                     finish.write(simd, sums.slice()?.part(first * right), (row + first, column, right), out);
                 }
             }
@@ -72,7 +71,6 @@ pub(super) fn heads(
     (heads, to): (usize, Precision),
     output: &TensorType,
 ) -> Result<TorchTensor, EngineError> {
-    let size = |n: u64| usize::try_from(n).map_err(malformed);
     let (rows, kv_width, keys, width) = match which {
         Heads::Scores => (a.ty().rows(), b.ty().row(), b.ty().rows(), a.ty().row()),
         Heads::Mix => (output.rows(), b.ty().rows(), b.ty().row(), output.row()),
@@ -95,29 +93,27 @@ pub(super) fn heads(
             let of_group = group.start * depth..group.end * depth;
             for row in (0..rows).step_by(tall) {
                 let some = row..rows.min(row + tall);
-                let (sums, length) = match which {
+                // Of scores each head's rows lie together, of what is mixed each row's heads: so many pieces of a
+                // length, from one place on, so far apart.
+                let (sums, (pieces, length), (place, apart)) = match which {
                     Heads::Scores => {
                         let queries =
                             part(0, a, &some).and_then(|a| part(1, &a, &(first * depth..(first + count) * depth)));
                         let sums =
                             queries.and_then(|q| torch::attention::scores(&q, &part(1, b, &of_group)?, count as i64));
-                        (sums, some.len() * keys)
+                        (sums, (count, some.len() * keys), ((first * rows + row) * keys, rows * keys))
                     }
                     Heads::Mix => {
                         let chances = part(0, a, &(first..first + count)).and_then(|a| part(1, &a, &some));
                         let sums =
                             chances.and_then(|p| torch::attention::mix(&p, &part(0, b, &of_group)?, depth as i64));
-                        (sums, count * depth)
+                        (sums, (some.len(), count * depth), ((row * heads + first) * depth, heads * depth))
                     }
-                };
-                // Of scores each head's rows lie together, of what is mixed each row's heads.
-                let (pieces, place): (usize, &dyn Fn(usize) -> usize) = match which {
-                    Heads::Scores => (count, &|head| ((first + head) * rows + row) * keys),
-                    Heads::Mix => (some.len(), &|at| ((row + at) * heads + first) * depth),
                 };
                 let sums = wrap(sums, Kernel::F64.bits(), [pieces, length])?;
                 for piece in 0..pieces {
-                    let out = &mut within(&mut out, place(piece)..place(piece) + length);
+                    let place = place + piece * apart;
+                    let out = &mut out.within(place..place + length);
                     finish.write(simd, sums.slice()?.part(piece * length), (0, 0, length), out);
                 }
             }
@@ -130,11 +126,6 @@ pub(super) fn heads(
 fn wrap(sums: Result<tch::Tensor, tch::TchError>, bits: u8, dims: [usize; 2]) -> Result<TorchTensor, EngineError> {
     let sums = sums.and_then(|sums| sums.f_reshape(dims.map(|dim| dim as i64))?.f_contiguous()).map_err(failed)?;
     TorchTensor::wrap(TensorType::new(bits, 0, &dims.map(|dim| dim as u32)).map_err(malformed)?, sums)
-}
-
-/// Elements of an output.
-fn within<'a>(out: &'a mut SliceMut<'_>, range: Range<usize>) -> SliceMut<'a> {
-    each_width!(SliceMut, out, out => SliceMut::from(&mut out[range]))
 }
 
 /// How sums become elements.

@@ -48,6 +48,21 @@ fn check(engines: &[TorchEngine], opcode: Opcode, operands: &[&Tensor], attribut
     }
 }
 
+/// Both products of attention, of so many tokens and keys and so deep heads, some of which share keys and values.
+fn check_heads(
+    engines: &[TorchEngine],
+    dice: &mut Dice,
+    (tokens, keys, depth): (u32, u32, u32),
+    (heads, kv_heads): (u32, u32),
+) {
+    let q = dice.tensor(&ty(12, 0, &[tokens, heads * depth])).unwrap();
+    let k = dice.tensor(&ty(12, 0, &[keys, kv_heads * depth])).unwrap();
+    check(engines, Opcode::HeadScores, &[&q, &k], &[heads.into(), 9], ty(16, -9, &[heads, tokens, keys]));
+    let p = dice.tensor(&ty(16, 0, &[heads, tokens, keys])).unwrap();
+    let v = dice.tensor(&ty(12, 0, &[kv_heads * depth, keys])).unwrap();
+    check(engines, Opcode::HeadMix, &[&p, &v], &[heads.into(), 15], ty(16, -15, &[tokens, heads * depth]));
+}
+
 /// Heads that share keys and values, tokens few and many, lanes that are emptied and operands that are sliced.
 #[test]
 fn heads_of_every_shape() {
@@ -135,14 +150,8 @@ fn products_of_several_parts() {
         }
         check(&engines, Opcode::ScaledMatMul, &[&a, &b, &r, &c], &[0, 30], ty(16, -30, &[m, n]));
     }
-    let (tokens, keys, depth, heads, kv_heads) = (300u32, 400u32, 16u32, 12u32, 2u32);
-    for tokens in [tokens, 20] {
-        let q = dice.tensor(&ty(12, 0, &[tokens, heads * depth])).unwrap();
-        let k = dice.tensor(&ty(12, 0, &[keys, kv_heads * depth])).unwrap();
-        check(&engines, Opcode::HeadScores, &[&q, &k], &[heads.into(), 9], ty(16, -9, &[heads, tokens, keys]));
-        let p = dice.tensor(&ty(16, 0, &[heads, tokens, keys])).unwrap();
-        let v = dice.tensor(&ty(12, 0, &[kv_heads * depth, keys])).unwrap();
-        check(&engines, Opcode::HeadMix, &[&p, &v], &[heads.into(), 15], ty(16, -15, &[tokens, heads * depth]));
+    for tokens in [300, 20] {
+        check_heads(&engines, &mut dice, (tokens, 400, 16), (12, 2));
     }
 }
 
@@ -151,13 +160,7 @@ fn products_of_several_parts() {
 fn products_on_several_threads() {
     let engine = own();
     let mut dice = Dice::new(4);
-    let (heads, tokens, keys, depth) = (5u32, 77u32, 203u32, 64u32);
-    let q = dice.tensor(&ty(12, 0, &[tokens, heads * depth])).unwrap();
-    let k = dice.tensor(&ty(12, 0, &[keys, heads * depth])).unwrap();
-    check(&engine, Opcode::HeadScores, &[&q, &k], &[heads.into(), 9], ty(16, -9, &[heads, tokens, keys]));
-    let p = dice.tensor(&ty(16, 0, &[heads, tokens, keys])).unwrap();
-    let v = dice.tensor(&ty(12, 0, &[heads * depth, keys])).unwrap();
-    check(&engine, Opcode::HeadMix, &[&p, &v], &[heads.into(), 15], ty(16, -15, &[tokens, heads * depth]));
+    check_heads(&engine, &mut dice, (77, 203, 64), (5, 5));
     for (m, n) in [(1u32, 2100u32), (70, 150)] {
         let (a, b) = (dice.tensor(&ty(8, 0, &[m, 2048])).unwrap(), dice.tensor(&ty(8, 0, &[n, 2040])).unwrap());
         let (r, c) = (dice.tensor(&ty(16, 0, &[m])).unwrap(), dice.tensor(&ty(16, 0, &[n])).unwrap());

@@ -69,12 +69,12 @@ impl Amx {
                 self.compute(&job, out);
             }
             ((Slice::I16(a), a_limit), (Slice::I16(b), b_limit)) if rows >= WORDS_ROWS => {
-                let narrow = finish.narrow(bound(a_limit, b_limit, batch));
+                let narrow = finish.narrow(batch.bound(a_limit, b_limit));
                 let job = Job { a: bytes_of(a), b: bytes_of(b), bytes: (2, 2), narrow, batch, finish };
                 self.compute(&job, out);
             }
             ((Slice::I16(a), a_limit), (Slice::I8(b), b_limit)) if rows >= BYTES_ROWS => {
-                let narrow = finish.narrow(bound(a_limit, b_limit, batch));
+                let narrow = finish.narrow(batch.bound(a_limit, b_limit));
                 let job = Job { a: bytes_of(a), b: bytes_of(b), bytes: (2, 1), narrow, batch, finish };
                 self.compute(&job, out);
             }
@@ -89,11 +89,6 @@ impl Amx {
             share(self.threads, job.batch, job.bytes.0, out, |part, out| unsafe { job.run(part, out) });
         });
     }
-}
-
-/// Of the magnitude of sums.
-fn bound(a_limit: i64, b_limit: i64, batch: &Batch) -> u128 {
-    u128::from(a_limit.unsigned_abs()) * u128::from(b_limit.unsigned_abs()) * batch.a.0.width as u128
 }
 
 /// A batch of products in memory.

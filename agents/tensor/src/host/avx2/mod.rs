@@ -23,12 +23,9 @@ use super::vnni::finish::Finish;
 use super::vnni::lanes::LANES;
 use super::vnni::matrix::{Batch, Memory};
 use super::vnni::share::{Part, share};
-use super::vnni::{Operand, bytes_of};
+use super::vnni::{Operand, UNSLICED_STRETCH, bytes_of};
 use crate::slice::{Slice, SliceMut, each_width};
 use product::Product;
-
-/// Shortest stretch of the dot product between two emptyings of the lanes for which slicing `a` is no gain.
-const UNSLICED_STRETCH: usize = 128;
 
 /// Proof that this processor has what these kernels use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,8 +59,7 @@ impl Avx2 {
         let room = |limit: i64| (i64::from(i32::MAX) / (limit * b_limit)).min(i64::from(u16::MAX)) as usize;
         let whole = room(a_limit);
         let sliced = whole < k.min(UNSLICED_STRETCH);
-        let bound = u128::from(a_limit.unsigned_abs()) * u128::from(b_limit.unsigned_abs()) * k as u128;
-        let narrow = !sliced && whole >= k && finish.narrow(bound);
+        let narrow = !sliced && whole >= k && finish.narrow(batch.bound(a_limit, b_limit));
         let job = Job { a, b, stretch: if sliced { room(128) } else { whole }, batch, finish };
         each_width!(SliceMut, out, out => share(self.threads, batch, b.1, out, |part, out| {
             // SAFETY: `self` is the proof that AVX2 is there.

@@ -119,7 +119,7 @@ impl Product<'_> {
         } else {
             row.chunks(2 * ELEMENTS).map(|part| some_words::<{ 2 * ELEMENTS }>(part)).collect()
         };
-        std::array::from_fn(|s| if S == 1 { words.clone() } else { words.iter().map(|x| slices(*x)[s]).collect() })
+        std::array::from_fn(|s| words.iter().map(|x| if S == 1 { *x } else { slices(*x)[s] }).collect())
     }
 }
 

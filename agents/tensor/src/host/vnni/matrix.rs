@@ -76,6 +76,11 @@ impl Batch {
         product * self.out.0 + row * self.out.1 + column
     }
 
+    /// Of the magnitude of sums, where operands have these limits.
+    pub(in crate::host) fn bound(&self, a_limit: i64, b_limit: i64) -> u128 {
+        u128::from(a_limit.unsigned_abs()) * u128::from(b_limit.unsigned_abs()) * self.a.0.width as u128
+    }
+
     /// Multiplications of all products.
     pub(in crate::host) const fn work(&self) -> usize {
         self.count * self.a.0.rows * self.b.0.rows * self.a.0.width

@@ -43,7 +43,7 @@ use share::{Part, share};
 use tile::{Bytes, Dot, Words};
 
 /// Shortest stretch of the dot product between two emptyings of the lanes for which slicing `a` is no gain.
-const UNSLICED_STRETCH: usize = 128;
+pub(super) const UNSLICED_STRETCH: usize = 128;
 
 /// Proof that this processor has what these kernels use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,8 +96,7 @@ impl Vnni {
         out: SliceMut<'_>,
     ) {
         let job = Job { a: bytes_of(a), b: bytes_of(b), stretch: usize::MAX, batch, finish };
-        let bound = u128::from(a_limit.unsigned_abs()) * u128::from(b_limit.unsigned_abs()) * batch.a.0.width as u128;
-        let narrow = finish.narrow(bound);
+        let narrow = finish.narrow(batch.bound(a_limit, b_limit));
         each_width!(SliceMut, out, out => {
             // SAFETY: `self` is the proof that the features are there.
             share(self.threads, batch, size_of::<i16>(), out, |part, out| unsafe { job.run_halves(narrow, part, out) });
@@ -129,8 +128,7 @@ impl Vnni {
         let b = bytes_of(b);
         if unsliced >= k.min(UNSLICED_STRETCH) {
             let job = Job { a: bytes_of(a), b, stretch: unsliced, batch, finish };
-            let bound = u128::from(a_limit.unsigned_abs()) * u128::from(b_limit.unsigned_abs()) * k as u128;
-            if unsliced >= k && finish.narrow(bound) {
+            if unsliced >= k && finish.narrow(batch.bound(a_limit, b_limit)) {
                 self.compute::<Words, 1, 8, i32>(&job, out);
             } else {
                 self.compute::<Words, 1, 8, i64>(&job, out);
