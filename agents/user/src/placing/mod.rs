@@ -5,7 +5,7 @@
 //! |---|---|
 //! | here | a request of the market, and the placement that a strategy makes of it |
 //! | [`work`] | what a training or a model to be served asks of whoever computes it |
-//! | [`fleet`] | candidates as a planner sees them |
+//! | [`fleet`](mod@fleet) | candidates as a planner sees them |
 //! | `distance` | how far workers are from this node |
 
 mod distance;
