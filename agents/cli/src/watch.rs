@@ -4,42 +4,45 @@ mod balance;
 mod ending;
 mod evaluation;
 mod lanes;
+mod losses;
 mod model;
 mod serving;
+mod settling;
 mod silence;
 mod stops;
+mod summary;
 mod told;
 
-use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use serde::Serialize;
+use tensorlink_node::ports::ChainError;
 use tensorlink_node::ports::chain::JobView;
-use tensorlink_node::ports::{Call, ChainError};
 use tensorlink_training::Metrics;
-use tensorlink_types::{Address, B256, JobId};
+use tensorlink_types::{Address, JobId};
 use tensorlink_user::{JobNote, User};
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
-use crate::amount::Wei;
 use crate::config::Config;
 use crate::live::{self, say};
 use crate::node::Node;
 use crate::output;
-use crate::report::Report;
 
 use self::balance::Balance;
 use self::ending::{Ending, heard};
 use self::evaluation::{Evaluation, Tested};
 use self::lanes::{Lanes, News};
+use self::losses::{Losses, misled};
+use self::settling::{collect, gas, given, wind_up};
 use self::silence::Silence;
 use self::stops::Judge;
+use self::summary::{Summary, show, write};
 
+pub use losses::{Loss, Past, Why};
 pub use model::{Learned, exportable};
 pub use serving::serving;
 pub use stops::{Early, Rules, Stop};
@@ -58,52 +61,20 @@ pub struct Follow<'a> {
     pub out: Option<&'a Path>,
     /// What ends the job before its last interval, unless it was followed before: then what ended it then.
     pub rules: Rules,
+    /// Silence of a worker after which the job is given up, to go on in another; none: never.
+    pub failover: Option<Duration>,
 }
 
-/// What a job came to.
-#[derive(Serialize)]
-struct Summary<'a> {
-    job: JobId,
-    /// Why it was stopped early, if it was.
-    stopped: Option<Stop>,
-    /// Intervals that are final in every stage; the model is what they have after the last of them.
-    intervals: u32,
-    /// The folder with the model.
-    out: Option<&'a Path>,
-    /// Per cent of held-out labels predicted right, if the model was taken; of a text, of its characters.
-    held_out_percent: Option<f64>,
-    /// Their mean cross entropy in nats.
-    held_out_loss: Option<f64>,
-    held_out_rows: u64,
-    /// What tests on the way came to.
-    evaluations: Vec<Tested>,
-    /// Largest share of elements of a weight that were too large for the types of its operands, after the last step
-    /// that was told of.
-    saturation: Option<f32>,
-    /// State root of each stage after the last of them, if the model was taken.
-    final_states: Vec<B256>,
-    workers_paid: usize,
-    /// Wei of SNO.
-    slashed: Wei,
-    seconds: f64,
-    steps: u32,
-    bytes_moved: u64,
-    /// Largest share among the lanes, as they report it.
-    commitment_share: f32,
-    gas: BTreeMap<&'static str, u64>,
-    #[serde(flatten)]
-    report: &'a Report,
-}
-
-/// Follows a job until it is settled, then reports.
+/// Follows a job until it is settled, with those before it that were given up, then reports; or until it is to be given
+/// up itself: then why.
 pub async fn follow(
     config: &Config,
-    node: &Node,
-    user: &User,
+    (node, user): (&Node, &User),
     (job, note): (JobId, &JobNote),
     follow: &Follow<'_>,
+    before: &mut [Past],
     shutdown: &CancellationToken,
-) -> Result<()> {
+) -> Result<Option<Loss>> {
     let started = Instant::now();
     let view =
         patiently(async || node.ports.chain.job(job).await).await?.with_context(|| format!("there is no job {job}"))?;
@@ -111,16 +82,25 @@ pub async fn follow(
         exportable(&note.name, (note.architecture.as_ref(), note.base.as_ref()), out)?;
     }
     let mut balance = Balance::new(job, user);
-    let (lanes, evaluations, stopped) = tokio::select! {
+    let watched = tokio::select! {
         () = shutdown.cancelled() => {
             let out = follow.out.map_or(String::new(), |out| format!(" --out {}", out.display()));
             bail!("interrupted; the job goes on, to its last step: `tensorlink job watch {job}{out}` takes it up again")
         }
-        watched = watch(config, (node, user), (&view, note, follow.rules), &mut balance) => watched?,
+        watched = watch(config, (node, user), (&view, note, follow), &mut balance, before) => watched?,
+    };
+    let (lanes, evaluations, stopped) = match watched {
+        Watched::Settled(lanes, evaluations, stopped) => (lanes, evaluations, stopped),
+        Watched::Lost(loss) => return Ok(Some(loss)),
     };
     let seconds = started.elapsed().as_secs_f64();
     collect(node, &view).await;
     let mut report = balance.settled().await?;
+    let before_it = given((node, user), before).await?;
+    // Only now is all of what it began with beyond dispute.
+    if let Some(loss) = misled(&user.events().borrow(), before) {
+        return Ok(Some(loss));
+    }
 
     let intervals = patiently(async || user.final_everywhere(&view).await).await?;
     let wanted = intervals >= view.intervals || stopped.is_some() || follow.out.is_some();
@@ -150,45 +130,34 @@ pub async fn follow(
         bytes_moved: lanes.bytes(),
         commitment_share: lanes.commitment_share(),
         gas,
+        before: before_it,
         report: &report,
     };
     write(follow.report, &summary)?;
     output::print(config.json, &summary, || show(&summary, &view, note.label()))?;
-    failed.map_or(Ok(()), Err)
-}
-
-/// Gas of one transaction of each kind; also completes the convictions with theirs.
-async fn gas(node: &Node, report: &mut Report) -> Result<BTreeMap<&'static str, u64>> {
-    let mut gas = BTreeMap::new();
-    for (what, transaction) in &report.samples {
-        if let Some(mined) = patiently(async || node.ports.chain.mined(*transaction).await).await? {
-            gas.insert(*what, mined.gas);
-        }
-    }
-    for conviction in &mut report.convictions {
-        let mined = patiently(async || node.ports.chain.mined(conviction.transaction).await).await?;
-        conviction.gas = mined.map(|mined| mined.gas);
-    }
-    Ok(gas)
-}
-
-fn write(file: Option<&Path>, summary: &impl Serialize) -> Result<()> {
-    let Some(path) = file else { return Ok(()) };
-    std::fs::write(path, serde_json::to_vec(summary)?).with_context(|| format!("cannot write {}", path.display()))
+    failed.map_or(Ok(None), Err)
 }
 
 fn token(view: &JobView) -> &'static str {
     if view.token == Address::ZERO { "ETH" } else { "SNO" }
 }
 
-/// The live view, until the job's settlement is confirmed; tests on the way; and why the job was stopped early, if
-/// it was.
+/// How the live view ends.
+enum Watched {
+    /// The job's settlement is confirmed: its lanes, tests on the way, and why it was stopped early, if it was.
+    Settled(Lanes, Vec<Tested>, Option<Stop>),
+    /// It is to be given up.
+    Lost(Loss),
+}
+
+/// The live view, until the job's settlement is confirmed, or it is to be given up.
 async fn watch(
     config: &Config,
     (node, user): (&Node, &User),
-    (view, note, rules): (&JobView, &JobNote, Rules),
+    (view, note, follow): (&JobView, &JobNote, &Follow<'_>),
     balance: &mut Balance,
-) -> Result<(Lanes, Vec<Tested>, Option<Stop>)> {
+    before: &mut [Past],
+) -> Result<Watched> {
     let job = view.id;
     let steps = view.intervals * view.steps_per_interval;
     let bar = (!config.json && std::io::stderr().is_terminal()).then(|| {
@@ -203,7 +172,8 @@ async fn watch(
     let mut silence = Silence::new(job, user, parameters.seal_window);
     let mut shown = None;
     let journal = &node.ports.journal;
-    let mut judge = Judge::of(journal, view, rules)?;
+    let mut judge = Judge::of(journal, view, follow.rules)?;
+    let mut losses = Losses::new(follow.failover);
     let mut ending = Ending::of(&judge, job);
     let (every, tested) = judge.tests();
     let mut evaluation = Evaluation::new(user, (view, note), every, tested);
@@ -235,8 +205,15 @@ async fn watch(
                     ending.go_on(node, view, &balance.report).await?;
                 }
                 wind_up(node, user, view).await?;
+                for past in before.iter_mut().filter(|past| !past.settled) {
+                    past.settled = wind_up(node, user, &past.view).await?;
+                }
                 silence.look(view, user, config.json)?;
                 if ending.is_none() {
+                    let done = lanes.done().saturating_add(balance.report.claims_committed.into());
+                    if let Some(loss) = losses.look(&silence, (view, user, done), before) {
+                        return Ok(Watched::Lost(loss));
+                    }
                     evaluation.begin(balance.report.claimed_everywhere(view.stages));
                 }
             }
@@ -263,26 +240,11 @@ async fn watch(
         bar.finish();
         drop(view);
     }
-    Ok((lanes, evaluation.done, ending.map(|ending| ending.why)))
-}
-
-/// Moves a job towards its settlement, and fetches what that brings. Not only once: until it is confirmed a
-/// reorganisation may undo it.
-async fn wind_up(node: &Node, user: &User, view: &JobView) -> Result<(), ChainError> {
-    match user.wind_up(view.id).await {
-        Ok(true) => collect(node, view).await,
-        Ok(false) => {}
-        // The endpoint is down for a while, a transaction is late, or the day's gas is spent: the next look tells more.
-        Err(error @ (ChainError::Unavailable(_) | ChainError::Pending(_) | ChainError::OverBudget { .. })) => {
-            tracing::warn!(job = %view.id, %error, "the job waits for the chain");
-        }
-        Err(error) => return Err(error),
-    }
-    Ok(())
+    Ok(Watched::Settled(lanes, evaluation.done, ending.map(|ending| ending.why)))
 }
 
 /// Asks the chain until it answers, through an outage of its endpoint.
-async fn patiently<T>(mut ask: impl AsyncFnMut() -> Result<T, ChainError>) -> Result<T, ChainError> {
+pub async fn patiently<T>(mut ask: impl AsyncFnMut() -> Result<T, ChainError>) -> Result<T, ChainError> {
     let asked = Instant::now();
     loop {
         match ask().await {
@@ -293,65 +255,4 @@ async fn patiently<T>(mut ask: impl AsyncFnMut() -> Result<T, ChainError>) -> Re
             answer => return answer,
         }
     }
-}
-
-/// Fetches what came back.
-async fn collect(node: &Node, view: &JobView) {
-    let own = node.ports.identity.address();
-    let tokens = [view.token, node.ports.chain.deployment().sno];
-    for token in tokens.iter().take(if tokens[0] == tokens[1] { 1 } else { 2 }) {
-        let result = async {
-            if !node.ports.chain.credit(own, *token).await?.is_zero() {
-                node.ports.chain.send(Call::Collect { token: *token }).await?;
-            }
-            Ok::<(), ChainError>(())
-        };
-        if let Err(error) = result.await {
-            say!("not collected ({error}); `tensorlink withdraw` does it later");
-        }
-    }
-}
-
-fn show(summary: &Summary<'_>, view: &JobView, label: &str) -> String {
-    let report = summary.report;
-    let mut lines = vec![format!("job {} is settled after {:.1} s", summary.job, summary.seconds)];
-    lines.extend(summary.stopped.map(|why| format!("stopped      {why}")));
-    if summary.intervals < view.intervals && summary.held_out_percent.is_some() {
-        lines.push(format!("model        after {} of {} intervals", summary.intervals, view.intervals));
-    }
-    lines.extend(summary.out.map(|out| format!("written      {}", out.display())));
-    lines.extend(summary.evaluations.iter().map(|tested| {
-        format!("held out     {:.4} nats a {label}, {:.2} %, after {} steps", tested.loss, tested.percent, tested.steps)
-    }));
-    match summary.held_out_percent {
-        Some(accuracy) => {
-            lines
-                .push(format!("accuracy     {accuracy:.2} % of {} {label}s that no worker saw", summary.held_out_rows));
-            lines.push(format!("loss         {:.4} nats a {label}", summary.held_out_loss.unwrap_or_default()));
-        }
-        None => lines.push("accuracy     none: the job did not finish".into()),
-    }
-    lines.push(format!(
-        "work         {} steps, {} MiB moved, {:.1} % of the time for commitments and signatures",
-        summary.steps,
-        summary.bytes_moved >> 20,
-        summary.commitment_share * 100.0
-    ));
-    lines.push(format!("claims       {} committed, {} final", report.claims_committed, report.claims_final));
-    lines.extend(
-        report.differences.iter().map(|place| format!("differ       the replicas of {place}: not all are right")),
-    );
-    lines.extend(money(report, &summary.gas, token(view)));
-    lines.join("\n")
-}
-
-/// What was paid, returned, burnt as gas, and slashed.
-fn money(report: &Report, gas: &BTreeMap<&'static str, u64>, token: &str) -> Vec<String> {
-    let paid = report.paid.iter().map(|(worker, amount)| format!("paid         {amount} {token} to {worker}"));
-    let mut lines: Vec<String> = paid.collect();
-    lines.push(format!("returned     {} {token} to the user", report.refund.unwrap_or_default()));
-    let gas: Vec<String> = gas.iter().map(|(what, gas)| format!("{what} {gas}")).collect();
-    lines.push(format!("gas          {}", gas.join(", ")));
-    lines.extend(report.convictions.iter().map(crate::report::Conviction::show));
-    lines
 }

@@ -1,5 +1,6 @@
 //! What a job came to, fetched from its workers and checked against their claims.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ use crate::publish::JobNote;
 use crate::result::{Claims, ResultError, TrainedStage};
 use crate::told::claims_of;
 
+/// Intervals, from the newest back, whose states are asked for when a training goes on.
+const LOOKED_BACK: u32 = 1024;
 /// Attempts to get a state from those who may have it.
 const PATIENCE: Policy = Policy { attempts: 8, first: Duration::from_millis(500), longest: Duration::from_secs(4) };
 
@@ -58,6 +61,75 @@ impl Fetching {
             everywhere = everywhere.min(of_stage);
         }
         Ok(everywhere)
+    }
+
+    /// Intervals, from the first on, that every stage has claimed, by confirmed events, and that no conviction has
+    /// voided.
+    ///
+    /// # Errors
+    /// [`ChainError`].
+    pub(crate) async fn claimed_everywhere(&self, job: &JobView) -> Result<u32, ChainError> {
+        let mut everywhere = job.intervals;
+        for stage in 0..job.stages {
+            let mut of_stage = 0;
+            for replica in 0..job.replicas {
+                let lane = Lane { job: job.id, stage, replica };
+                let void_from = self.ports.chain.lane(lane).await?.void_from.unwrap_or(job.intervals);
+                let claimed = claims_of(&self.events.borrow(), lane, 0..void_from).last();
+                of_stage = of_stage.max(claimed.map_or(0, |(claim, _)| claim.interval.saturating_add(1)));
+            }
+            everywhere = everywhere.min(of_stage);
+        }
+        Ok(everywhere)
+    }
+
+    /// The most intervals, of so many, after which somebody says that it has each stage's state; 0 if nobody has any.
+    ///
+    /// # Errors
+    /// [`ResultError`] when the chain fails.
+    pub(crate) async fn newest_kept(&self, job: &JobView, most: u32) -> Result<u32, ResultError> {
+        // Who cannot be reached is asked once.
+        let mut gone = HashSet::new();
+        let (mut intervals, oldest) = (most, most.saturating_sub(LOOKED_BACK));
+        // Stages that have the state after so many, one after another.
+        let (mut agreed, mut stage) = (0, 0);
+        while agreed < job.stages {
+            if intervals == oldest {
+                return Ok(0);
+            }
+            if self.is_kept(job, (stage, intervals - 1), &mut gone).await? {
+                agreed += 1;
+                stage = if stage + 1 < job.stages { stage + 1 } else { 0 };
+            } else {
+                (intervals, agreed) = (intervals - 1, 0);
+            }
+        }
+        Ok(intervals)
+    }
+
+    /// Whether somebody says that it has the state that a stage's claim of an interval ends in.
+    async fn is_kept(
+        &self,
+        job: &JobView,
+        (stage, interval): (u16, u32),
+        gone: &mut HashSet<Address>,
+    ) -> Result<bool, ResultError> {
+        for replica in 0..job.replicas {
+            let lane = Lane { job: job.id, stage, replica };
+            let Some(claim) = self.claim_of(lane, interval, Claims::Committed).await? else { continue };
+            let id = self.ports.contracts.claim_id(&claim);
+            for holder in holders(self.ports.chain.as_ref(), job, lane).await? {
+                if gone.contains(&holder) {
+                    continue;
+                }
+                match self.file_of(holder, id).await {
+                    Ok(_) => return Ok(true),
+                    Err(ResultError::Net(_)) => drop(gone.insert(holder)),
+                    Err(_) => {}
+                }
+            }
+        }
+        Ok(false)
     }
 
     /// Fetches the stages as they are after an interval, each equal to a claim on chain, of those confirmed here.
@@ -163,22 +235,25 @@ impl Fetching {
         (holder, claim): (Address, ClaimId),
         program: &Program,
     ) -> Result<Vec<Tensor>, ResultError> {
-        let cid = if holder == self.ports.identity.address() {
-            let own = self.keeping.file_of(claim);
-            own.ok_or_else(|| ResultError::Declined("its user does not keep it".to_owned()))?.to_bytes()
-        } else {
-            let question = encode("request", &Request::EndState(claim))?;
-            let answer = self.ports.net.request(holder, Protocol::Rpc, question).await?;
-            match decode("response", &answer)? {
-                Response::EndState(cid) => cid,
-                Response::Declined(reason) => return Err(ResultError::Declined(reason)),
-                other => return Err(ResultError::Declined(format!("it answers {other:?}"))),
-            }
-        };
-        let cid = Cid::try_from(cid).map_err(|_| ManifestError::Cid("of a state".into()))?;
+        let cid = self.file_of(holder, claim).await?;
         let types = || program.state.iter().map(|slot| &slot.ty);
         let bytes = self.looked_at().get(&cid, &[holder], files::file_len(types())).await?;
         Ok(files::split(&bytes, types())?)
+    }
+
+    /// CID of the state that a claim ends in, as a holder tells it.
+    async fn file_of(&self, holder: Address, claim: ClaimId) -> Result<Cid, ResultError> {
+        if holder == self.ports.identity.address() {
+            let own = self.keeping.file_of(claim);
+            return own.ok_or_else(|| ResultError::Declined("its user does not keep it".to_owned()));
+        }
+        let question = encode("request", &Request::EndState(claim))?;
+        let answer = self.ports.net.request(holder, Protocol::Rpc, question).await?;
+        match decode("response", &answer)? {
+            Response::EndState(cid) => Cid::try_from(cid).map_err(|_| ManifestError::Cid("of a state".into()).into()),
+            Response::Declined(reason) => Err(ResultError::Declined(reason)),
+            other => Err(ResultError::Declined(format!("it answers {other:?}"))),
+        }
     }
 
     /// The rows that no worker saw.

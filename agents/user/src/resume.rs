@@ -34,8 +34,8 @@ pub struct Resumption {
     pub bounds: Bounds,
 }
 
-/// Publishes what is left of a training after so many `intervals` of a job: its files, with the state after them in
-/// place of the first. None of them is to repeat it from the beginning.
+/// Publishes what is left of a training after so many `intervals` of a job, which end in such `claims`: its files, with
+/// the state after them in place of the first. None of them is to repeat it from the beginning.
 ///
 /// # Errors
 /// [`ResumeError`].
@@ -44,7 +44,7 @@ pub(crate) async fn resume(
     fetching: &Fetching,
     job: &JobView,
     note: &JobNote,
-    intervals: u32,
+    (intervals, claims): (u32, Claims),
 ) -> Result<Resumption, ResumeError> {
     let former = fetching.manifest(note).await?;
     let store = ports.store.as_ref();
@@ -55,7 +55,7 @@ pub(crate) async fn resume(
         let program = fetching.program(files).await?;
         let (state, root) = match intervals.checked_sub(1) {
             Some(last) => {
-                let (state, root) = fetching.state_after(job, (stage, last, Claims::Final), &program).await?;
+                let (state, root) = fetching.state_after(job, (stage, last, claims), &program).await?;
                 (store.put(files::join(&state).into()).await.map_err(PublishError::from)?.to_string(), root)
             }
             None => {

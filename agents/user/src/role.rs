@@ -113,6 +113,16 @@ impl User {
         self.workers.last_message(worker)
     }
 
+    /// When any staked worker said something last that came here, seconds of this machine's clock.
+    pub fn last_heard(&self) -> Option<u64> {
+        self.workers.last_heard()
+    }
+
+    /// From now on these workers are not hired.
+    pub fn avoid(&self, workers: impl IntoIterator<Item = Address>) {
+        self.workers.avoid(workers);
+    }
+
     /// Workers of whom what is asked holds, cheapest first, waiting up to `patience` for `count` of them.
     ///
     /// # Errors
@@ -183,6 +193,23 @@ impl User {
         self.fetching.final_everywhere(job).await
     }
 
+    /// Intervals, from the first on, that every stage has claimed, by confirmed events, and that no conviction has
+    /// voided: they may still turn out to be wrong.
+    ///
+    /// # Errors
+    /// [`ChainError`].
+    pub async fn claimed_everywhere(&self, job: &JobView) -> Result<u32, ChainError> {
+        self.fetching.claimed_everywhere(job).await
+    }
+
+    /// The most intervals, of so many, after which somebody says that it has each stage's state; 0 if nobody has any.
+    ///
+    /// # Errors
+    /// [`ResultError`] when the chain fails.
+    pub async fn newest_kept(&self, job: &JobView, most: u32) -> Result<u32, ResultError> {
+        self.fetching.newest_kept(job, most).await
+    }
+
     /// Fetches the stages as they are after an interval, each equal to a claim on chain, of those confirmed here.
     ///
     /// # Errors
@@ -204,12 +231,12 @@ impl User {
         self.fetching.held_out(note).await
     }
 
-    /// Publishes what is left of a training after so many `intervals` of a job: its files, with the state after them in
-    /// place of the first. None of them is to repeat it from the beginning.
+    /// Publishes what is left of a training after so many intervals of a job, which end in such claims: its files, with
+    /// the state after them in place of the first. None of them is to repeat it from the beginning.
     ///
     /// # Errors
     /// [`ResumeError`].
-    pub async fn resume(&self, job: &JobView, note: &JobNote, intervals: u32) -> Result<Resumption, ResumeError> {
-        resume(&self.ports, &self.fetching, job, note, intervals).await
+    pub async fn resume(&self, job: &JobView, note: &JobNote, after: (u32, Claims)) -> Result<Resumption, ResumeError> {
+        resume(&self.ports, &self.fetching, job, note, after).await
     }
 }

@@ -27,12 +27,17 @@ pub(crate) struct Workers {
     market: Mutex<Market>,
     /// When each staked worker said something last, seconds of this machine's clock.
     heard: Mutex<HashMap<Address, u64>>,
+    /// When it began to listen, seconds of this machine's clock.
+    since: u64,
+    /// Who is not hired any more.
+    avoided: Mutex<HashSet<Address>>,
 }
 
 impl Workers {
     /// None was heard yet.
     pub(crate) fn new(ports: Ports, roster: Arc<Roster>) -> Self {
-        Self { ports, roster, market: Mutex::default(), heard: Mutex::default() }
+        let since = ports.clock.now();
+        Self { since, ports, roster, market: Mutex::default(), heard: Mutex::default(), avoided: Mutex::default() }
     }
 
     /// Takes in an event, after the roster: what a worker offered is forgotten with its stake.
@@ -57,6 +62,16 @@ impl Workers {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner).get(&worker).copied()
     }
 
+    /// When any staked worker said something last that came here, seconds of this machine's clock.
+    pub(crate) fn last_heard(&self) -> Option<u64> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).values().max().copied()
+    }
+
+    /// From now on these are not hired.
+    pub(crate) fn avoid(&self, workers: impl IntoIterator<Item = Address>) {
+        self.avoided().extend(workers);
+    }
+
     /// Only staked workers can be hired. One that has just staked says it again every two seconds.
     pub(crate) fn hear(&self, peer: Address, bytes: &[u8]) {
         match decode::<WorkerAdvert>("advert", bytes) {
@@ -76,8 +91,10 @@ impl Workers {
         asked: Asked,
         patience: Duration,
     ) -> Result<Vec<Candidate>, HireError> {
-        let deadline = self.ports.clock.now().saturating_add(patience.as_secs());
-        self.ports.clock.sleep(ROUND).await;
+        let now = self.ports.clock.now();
+        let deadline = now.saturating_add(patience.as_secs());
+        let heard = Duration::from_secs(now.saturating_sub(self.since));
+        self.ports.clock.sleep(ROUND.saturating_sub(heard)).await;
         loop {
             match self.ranked(count, asked).await {
                 Err(HireError::TooFew(_)) if self.ports.clock.now() < deadline => self.ports.clock.sleep(PAUSE).await,
@@ -93,11 +110,13 @@ impl Workers {
     pub(crate) async fn ranked(&self, count: usize, asked: Asked) -> Result<Vec<Candidate>, HireError> {
         let own = self.ports.identity.address();
         let market = self.market().clone();
+        let avoided = self.avoided().clone();
         let mut eligible = HashSet::new();
         let since = self.ports.clock.now().saturating_sub(FRESH);
         // Who has gone says nothing any more, and its last advert is worth nothing.
         let speaks = |worker: &Address| self.last_message(*worker).is_some_and(|at| at >= since);
-        for worker in self.roster.staked_workers().into_iter().filter(|worker| *worker != own && speaks(worker)) {
+        let asked_of = |worker: &Address| *worker != own && !avoided.contains(worker) && speaks(worker);
+        for worker in self.roster.staked_workers().into_iter().filter(asked_of) {
             let view = self.ports.chain.stake(worker, Role::Worker).await?;
             if view.bonded.saturating_sub(view.locked) >= asked.stake {
                 eligible.insert(worker);
@@ -108,5 +127,9 @@ impl Workers {
 
     fn market(&self) -> MutexGuard<'_, Market> {
         self.market.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn avoided(&self) -> MutexGuard<'_, HashSet<Address>> {
+        self.avoided.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

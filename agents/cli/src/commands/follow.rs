@@ -2,10 +2,19 @@
 #![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 
 use crate::watch::{Follow, Rules};
+
+/// Seconds of silence after which a worker is given up.
+const FAILOVER: u64 = 300;
+
+/// The time after which a worker is given up, if it ever is, by what was said of it in seconds.
+pub fn failover(said: Option<u64>) -> Option<Duration> {
+    Some(said.unwrap_or(FAILOVER)).filter(|seconds| *seconds > 0).map(Duration::from_secs)
+}
 
 /// Whether a job is followed once it runs.
 #[derive(Args, Debug)]
@@ -20,12 +29,17 @@ pub struct FollowArgs {
     /// read it.
     #[arg(long, requires = "watch", value_name = "FOLDER")]
     pub out: Option<PathBuf>,
+    /// With --watch: seconds of silence after which a worker is given up, and the job goes on without it, in another
+    /// job [default: 300]. It does at once where a worker was convicted. 0: never.
+    #[arg(long, requires = "watch", value_name = "SECONDS")]
+    pub failover: Option<u64>,
 }
 
 impl FollowArgs {
     /// How it is followed, if it is.
     pub fn follow(&self) -> Option<Follow<'_>> {
-        let follow = Follow { report: self.report.as_deref(), out: self.out.as_deref(), rules: Rules::default() };
+        let (report, out) = (self.report.as_deref(), self.out.as_deref());
+        let follow = Follow { report, out, rules: Rules::default(), failover: failover(self.failover) };
         self.watch.then_some(follow)
     }
 }

@@ -128,8 +128,10 @@ pub async fn run(config: &Config, command: JobCommand, shutdown: CancellationTok
             match view.kind {
                 JobKind::Training => {
                     let note = hiring::read_note(&node, view.id)?;
-                    let follow = Follow { report: report.as_deref(), out: out.as_deref(), rules: Rules::default() };
-                    watch::follow(config, &node, &user, (view.id, &note), &follow, &shutdown).await?;
+                    let (report, out) = (report.as_deref(), out.as_deref());
+                    let follow = Follow { report, out, rules: Rules::default(), failover: None };
+                    watch::follow(config, (&node, &user), (view.id, &note), &follow, &mut Vec::new(), &shutdown)
+                        .await?;
                 }
                 JobKind::Serving if out.is_some() => bail!("job {job} trains nothing: leave out --out"),
                 JobKind::Serving => watch::serving(config, &node, &user, (&view, report.as_deref()), &shutdown).await?,

@@ -27,12 +27,13 @@ use tensorlink_user::{Draft, JobNote, PrepareError, Prepared, publish};
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::Wei;
+use crate::commands::failover;
 use crate::commands::follow::FollowArgs;
 use crate::commands::hiring::{Aim, HireArgs, Hiring, Work};
 use crate::config::Config;
 use crate::live::say;
+use crate::output;
 use crate::watch::{Follow, exportable};
-use crate::{output, watch};
 
 #[derive(Args, Debug)]
 pub struct PostArgs {
@@ -303,7 +304,7 @@ pub async fn place(
         seconds: shown.seconds * f64::from(steps),
         deposit: Wei(hiring.deposit),
         estimate: estimate(&prepared.stages, &hiring.candidates, steps),
-        worker_stake: hiring.worker_stake.into(),
+        worker_stake: hiring.asked.stake.into(),
         challenge_window: hiring.window,
         workers: hiring.candidates.iter().map(|candidate| candidate.address).collect(),
         layers: ranges,
@@ -331,10 +332,9 @@ pub(super) async fn launch(
     let job = hiring.post(work, note).await?;
     hiring.start(job, prices, shutdown).await?;
     if let Some(follow) = follow {
-        watch::follow(config, &hiring.node, &hiring.user, (job, note), &follow, shutdown).await?;
-    } else {
-        say!("job {job} runs; follow it with `tensorlink job watch {job}`");
+        return failover::follow(config, hiring, (job, note), follow, shutdown).await;
     }
+    say!("job {job} runs; follow it with `tensorlink job watch {job}`");
     hiring.node.net.shutdown().await;
     Ok(())
 }

@@ -152,7 +152,7 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
         audit_budget: Wei(audits),
         price_per_token: prices.chunks(prepared.stages.len().max(1)).map(total).max().map(Wei).unwrap_or_default(),
         seconds_per_token: shown.seconds,
-        worker_stake: hiring.worker_stake.into(),
+        worker_stake: hiring.asked.stake.into(),
         challenge_window: hiring.window,
         workers: hiring.candidates.iter().map(|candidate| candidate.address).collect(),
     };

@@ -10,6 +10,7 @@ use clap::Args;
 use tokio_util::sync::CancellationToken;
 
 use self::file::{JobFile, Terms};
+use crate::commands::follow::failover;
 use crate::commands::post::{Order, place};
 use crate::config::Config;
 use crate::watch::Follow;
@@ -23,6 +24,7 @@ pub const EXAMPLE: &str = r#"A job file, whose paths are relative to it:
   evaluate_every = 4              # intervals between two tests on text that no worker sees; else at the end only
   max_loss = 2.0                  # stop if the loss exceeds so many times the first one
   max_saturation = 0.05           # … or if a larger share of a weight's elements is at the limit of its type
+  failover = 300                  # seconds of silence after which a worker is replaced, in another job; 0: never
   [hire]                          # as the options of `job post`
   stages = 2
   replicas = 1
@@ -59,7 +61,8 @@ pub async fn run(config: &Config, args: &TrainArgs, shutdown: CancellationToken)
     let mut job = JobFile::read(&args.job, Terms::Chain)?;
     job.hire.dry_run = args.dry_run;
     let out = args.out.as_ref().or(job.out.as_ref());
-    let follow = Follow { report: args.report.as_deref(), out: out.map(PathBuf::as_path), rules: job.rules() };
+    let (report, out) = (args.report.as_deref(), out.map(PathBuf::as_path));
+    let follow = Follow { report, out, rules: job.rules(), failover: failover(job.failover) };
     let order = Order {
         draft: job.draft()?,
         steps_per_interval: job.steps_per_interval,

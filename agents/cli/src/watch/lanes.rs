@@ -39,6 +39,11 @@ impl Lanes {
         self.0.values().map(|progress| progress.step).min().unwrap_or(0)
     }
 
+    /// Steps of all lanes together.
+    pub(super) fn done(&self) -> u64 {
+        self.0.values().map(|progress| u64::from(progress.step)).sum()
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         self.0.values().map(|progress| progress.bytes_moved).sum()
     }

@@ -13,7 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::balance::Balance;
 use super::silence::Silence;
-use super::{PERIOD, collect, gas, money, patiently, token, wind_up, write};
+use super::summary::money;
+use super::{PERIOD, collect, gas, patiently, token, wind_up, write};
 use crate::amount::Wei;
 use crate::config::Config;
 use crate::live::say;

@@ -95,15 +95,58 @@ impl Silence {
         self.silent.retain(|lane| held.contains(lane));
     }
 
+    /// Workers of whom nothing was heard for more than so many seconds though something is due of them, if every
+    /// replica has one, or a convicted one.
+    pub(super) fn lost(&self, view: &JobView, user: &User, borne: u64) -> Vec<Address> {
+        let now = when::now();
+        // Who hears nobody at all is out of the network itself.
+        if user.last_heard().is_none_or(|at| now.saturating_sub(at) > borne) {
+            return Vec::new();
+        }
+        self.lost_at(view, |worker| user.last_message(worker), borne, now)
+    }
+
+    fn lost_at(&self, view: &JobView, message: impl Fn(Address) -> Option<u64>, borne: u64, now: u64) -> Vec<Address> {
+        let (mut broken, mut workers) = (BTreeSet::new(), Vec::new());
+        for (lane, worker, _) in self.signs.lanes() {
+            let silent = now.saturating_sub(self.heard(lane, message(worker))) > borne;
+            if silent && self.signs.due(view, lane, self.seal_window).is_some() {
+                workers.push(worker);
+                broken.insert(lane.replica);
+            } else if self.signs.is_void(lane) {
+                broken.insert(lane.replica);
+            }
+        }
+        if broken.len() < usize::from(view.replicas) {
+            workers.clear();
+        }
+        workers
+    }
+
+    /// Workers that were convicted in this job.
+    pub(super) fn convicted(&self) -> Vec<Address> {
+        let void = self.signs.lanes().filter(|(lane, ..)| self.signs.is_void(*lane));
+        void.map(|(_, worker, _)| worker).collect()
+    }
+
+    /// Whether something is due of a worker still.
+    pub(super) fn is_due(&self, view: &JobView) -> bool {
+        self.signs.lanes().any(|(lane, ..)| self.signs.due(view, lane, self.seal_window).is_some())
+    }
+
+    /// When a lane was heard of last, by this machine's clock, its worker having said something last at that time.
+    fn heard(&self, lane: Lane, message: Option<u64>) -> u64 {
+        self.seen.get(&lane).copied().max(message).unwrap_or_default().max(self.since)
+    }
+
     /// Lanes that fell silent, are heard of again or owe nothing more, when their workers said something last by this
     /// machine's clock.
     fn changes(&mut self, view: &JobView, message: impl Fn(Address) -> Option<u64>, now: u64) -> Vec<Change> {
         let mut changes = Vec::new();
         for (lane, worker, on_chain) in self.signs.lanes() {
             let message = message(worker);
-            let heard = self.seen.get(&lane).copied().max(message).unwrap_or_default().max(self.since);
             let due = self.signs.due(view, lane, self.seal_window);
-            let heard = now.saturating_sub(heard) <= PATIENCE;
+            let heard = now.saturating_sub(self.heard(lane, message)) <= PATIENCE;
             let silent = due.is_some() && !heard;
             if silent == self.silent.contains(&lane) {
                 continue;
@@ -217,6 +260,17 @@ mod tests {
         let changes = silence.changes(&view, |_| None, 1101);
         assert_eq!(stages(&changes), [(1, false)], "all its claims are made");
         assert!(changes[0].words(1101).ends_with("nothing is due of it any more"), "{}", changes[0].words(1101));
+    }
+
+    #[test]
+    fn a_job_is_lost_when_every_replica_has_somebody_silent() {
+        let (silence, view) = (silence(), view());
+        let first = |at: u64| move |worker: Address| (worker == WORKERS[0]).then_some(at);
+        assert!(silence.lost_at(&view, first(1000), 5, 1005).is_empty(), "not yet");
+        assert_eq!(silence.lost_at(&view, first(1005), 5, 1006), [WORKERS[1]]);
+        assert!(silence.is_due(&view) && silence.convicted().is_empty());
+        let two = JobView { replicas: 2, ..view };
+        assert!(silence.lost_at(&two, first(1005), 5, 1006).is_empty(), "the other replica goes on");
     }
 
     #[test]

@@ -19,7 +19,7 @@
 //! | `failures` | processes that die or stop, and jobs that are cancelled |
 //! | `localnet` | a network on this machine in one command |
 //! | `parallel` | replicas and shares of one training |
-//! | `resume` | training that goes on in another job |
+//! | `resume`, `failover` | training that goes on in another job: when its user says so, and by itself |
 //! | `posts` | jobs that nobody should take |
 //! | `refusals` | what the command line says to bad input |
 //! | `table` | the table of villains in `tests/e2e/README.md` names tests that are there |
@@ -33,6 +33,7 @@ mod chaos;
 mod collusion;
 mod custody;
 mod evidence;
+mod failover;
 mod failures;
 mod harness;
 mod honest;

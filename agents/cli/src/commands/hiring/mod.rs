@@ -72,13 +72,12 @@ pub struct Hiring<'a> {
     until: u64,
     /// Escrow, wei of the token.
     pub deposit: U256,
-    /// Wei of SNO at risk.
-    pub worker_stake: u128,
+    /// What is asked of each worker.
+    pub asked: Asked,
     /// Seconds in which a claim can be disproved.
     pub window: u64,
     /// Of the deployment.
     pub parameters: Parameters,
-    token: Address,
 }
 
 /// Says early that nobody is reached, while workers are looked for. Never ends.
@@ -94,8 +93,7 @@ impl<'a> Hiring<'a> {
     /// Starts a node and looks for workers.
     pub async fn look(config: &Config, args: &'a HireArgs, shutdown: &CancellationToken) -> Result<Self> {
         let deposit = parse_amount(&args.deposit)?;
-        let worker_stake: u128 =
-            parse_amount(&args.worker_stake)?.try_into().ok().context("--worker-stake is too large")?;
+        let stake: u128 = parse_amount(&args.worker_stake)?.try_into().ok().context("--worker-stake is too large")?;
         let node = Node::start_to_pay(config, DISK, shutdown).await?;
         let token = match args.token {
             Token::Sno => node.ports.chain.deployment().sno,
@@ -108,31 +106,12 @@ impl<'a> Hiring<'a> {
         if let (None, Aim::Price) = (args.stages.said(), args.objective) {
             bail!("the price tells no number of stages: give --stages, or --objective latency or throughput");
         }
-        let stages = args.stages.least();
-        let lanes = usize::from(stages) * usize::from(args.replicas);
-        say!("looking for {lanes} staked workers ...");
-        let patience = Duration::from_secs(args.patience);
-        let until = node.ports.clock.now().saturating_add(args.patience);
-        let asked = Asked { stake: worker_stake, token, tier: args.tier.into() };
-        let candidates = tokio::select! {
-            () = shutdown.cancelled() => bail!("interrupted; nothing was posted"),
-            found = user.find_workers(lanes, asked, patience) => found,
-            never = tell_unreached(&node, config) => match never {},
-        };
-        let others = match candidates {
-            // Workers that cannot be heard are not missing.
-            Err(HireError::TooFew(few)) if few.found == 0 => match node.unreached(config).await {
-                Some(unreached) => bail!("{unreached}"),
-                None => return Err(few.into()),
-            },
-            found => found?,
-        };
-        let (candidates, other_prices, needs, work) = Default::default();
-        Ok(Self {
+        let (candidates, others, other_prices, needs, work, until) = Default::default();
+        let mut hiring = Self {
             args,
             node,
             user,
-            stages,
+            stages: args.stages.least(),
             candidates,
             others,
             other_prices,
@@ -140,11 +119,50 @@ impl<'a> Hiring<'a> {
             work,
             until,
             deposit,
-            worker_stake,
+            asked: Asked { stake, token, tier: args.tier.into() },
             window,
             parameters,
-            token,
-        })
+        };
+        hiring.find(config, shutdown).await?;
+        Ok(hiring)
+    }
+
+    /// Looks for workers anew, from the same node, for so many stages.
+    pub async fn look_for(&mut self, stages: u16, config: &Config, shutdown: &CancellationToken) -> Result<()> {
+        self.stages = stages;
+        self.candidates.clear();
+        self.find(config, shutdown).await
+    }
+
+    /// Waits for enough workers, as long as `--patience` lasts.
+    async fn find(&mut self, config: &Config, shutdown: &CancellationToken) -> Result<()> {
+        let lanes = self.lanes();
+        say!("looking for {lanes} staked workers ...");
+        let patience = Duration::from_secs(self.args.patience);
+        self.until = self.node.ports.clock.now().saturating_add(self.args.patience);
+        let candidates = tokio::select! {
+            () = shutdown.cancelled() => bail!("interrupted; nothing was posted"),
+            found = self.user.find_workers(lanes, self.asked, patience) => found,
+            never = tell_unreached(&self.node, config) => match never {},
+        };
+        self.others = match candidates {
+            // Workers that cannot be heard are not missing.
+            Err(HireError::TooFew(few)) if few.found == 0 => match self.node.unreached(config).await {
+                Some(unreached) => bail!("{unreached}"),
+                None => return Err(few.into()),
+            },
+            found => found?,
+        };
+        Ok(())
+    }
+
+    /// The deposit as it was said.
+    pub fn deposit_said(&self) -> &str {
+        &self.args.deposit
+    }
+
+    fn lanes(&self) -> usize {
+        usize::from(self.stages).saturating_mul(self.args.replicas.into())
     }
 
     /// Chooses the workers that the work fits, the cheapest of them; waits for more as long as `--patience` lasts.
@@ -198,9 +216,7 @@ impl<'a> Hiring<'a> {
             () = shutdown.cancelled() => bail!("interrupted; nothing was posted"),
             () = self.node.ports.clock.sleep(LOOK) => {}
         }
-        let lanes = usize::from(self.stages).saturating_mul(self.args.replicas.into());
-        let asked = Asked { stake: self.worker_stake, token: self.token, tier: self.args.tier.into() };
-        match self.user.ranked(lanes, asked).await {
+        match self.user.ranked(self.lanes(), self.asked).await {
             Ok(ranked) => self.others = ranked,
             // Who was there a moment ago is busy now, perhaps.
             Err(HireError::TooFew(_)) => {}

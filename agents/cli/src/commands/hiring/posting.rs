@@ -74,7 +74,7 @@ impl Hiring<'_> {
         let former = work.continues;
         let terms = JobTerms {
             kind: work.kind as u8,
-            token: self.token,
+            token: self.asked.token,
             stages: self.stages,
             replicas: self.args.replicas,
             intervals: work.intervals,
@@ -82,7 +82,7 @@ impl Hiring<'_> {
             acceptBy: (now + ACCEPT_WITHIN).try_into().ok().context("the chain's clock is out of range")?,
             duration: self.args.duration.try_into().ok().context("--duration is too long")?,
             challengeWindow: self.window.try_into().ok().context("--challenge-window is too long")?,
-            workerStake: self.worker_stake,
+            workerStake: self.asked.stake,
             continues: former.map_or(0, |(job, _)| job.0),
             firstStep: former.map_or(0, |(_, steps)| steps),
             programs: work.programs,
@@ -121,7 +121,7 @@ impl Hiring<'_> {
                 "job {job} could not be cancelled either ({also}): `tensorlink job cancel {job}` later"
             )));
         }
-        match chain.send(Call::Collect { token: self.token }).await {
+        match chain.send(Call::Collect { token: self.asked.token }).await {
             Ok(_) => Err(error.context(format!("job {job} was cancelled and its escrow returned"))),
             Err(also) => Err(error.context(format!(
                 "job {job} was cancelled, and its escrow waits to be collected ({also}): `tensorlink withdraw` later"

@@ -17,12 +17,24 @@ impl Hiring<'_> {
         self.covers(prices)
     }
 
-    /// As [`Self::afford`], for the same work.
-    pub(super) fn covers(&self, prices: &[u128]) -> Result<U256> {
+    /// As [`Self::afford`]; of the deposit no more is put up than this share, or what the work needs if that is more.
+    pub fn afford_rest(&mut self, prices: &[u128], units: u32, share: U256) -> Result<U256> {
+        let audits = self.afford(prices, units, 1)?;
+        self.deposit = self.deposit.min(share.max(self.needed(prices).0));
+        Ok(audits)
+    }
+
+    /// What the work needs at these prices, and how much of it is for audits, wei.
+    fn needed(&self, prices: &[u128]) -> (U256, U256) {
         let (units, longest) = self.work;
         let per_unit: U256 = prices.iter().map(|price| U256::from(*price)).sum();
         let audits = audit_budget(&self.parameters, per_unit, units, longest);
-        let needed = per_unit.saturating_mul(U256::from(units)).saturating_add(audits);
+        (per_unit.saturating_mul(U256::from(units)).saturating_add(audits), audits)
+    }
+
+    /// As [`Self::afford`], for the same work.
+    pub(super) fn covers(&self, prices: &[u128]) -> Result<U256> {
+        let (needed, audits) = self.needed(prices);
         ensure!(
             needed <= self.deposit,
             "at the workers' prices the job needs {} {}, {} of it for audits: raise --deposit",
@@ -32,10 +44,12 @@ impl Hiring<'_> {
         );
         let dearest = prices.iter().copied().max().unwrap_or_default();
         // The contracts know no price of ETH to compare a stake with.
-        let of_price = if self.token.is_zero() { U256::ZERO } else { least_stake(&self.parameters, dearest, longest) };
+        let longest = self.work.1;
+        let in_eth = self.asked.token.is_zero();
+        let of_price = if in_eth { U256::ZERO } else { least_stake(&self.parameters, dearest, longest) };
         let stake = of_price.max(U256::from(self.parameters.dispute_bond));
         ensure!(
-            stake <= U256::from(self.worker_stake),
+            stake <= U256::from(self.asked.stake),
             "lanes of this price must have {} SNO at risk: raise --worker-stake",
             Wei(stake)
         );

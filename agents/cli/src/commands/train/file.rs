@@ -27,6 +27,7 @@ struct Raw {
     evaluate_every: Option<u32>,
     max_loss: Option<f32>,
     max_saturation: Option<f32>,
+    failover: Option<u64>,
     hire: Option<HireArgs>,
     #[serde(default = "shares")]
     shares: u16,
@@ -64,6 +65,8 @@ pub(in crate::commands) struct JobFile {
     pub(in crate::commands) out: Option<PathBuf>,
     /// Workers and terms.
     pub(in crate::commands) hire: HireArgs,
+    /// Seconds of silence after which a worker is given up.
+    pub(in crate::commands) failover: Option<u64>,
     /// Shares of a step's sequences, each with all of the model.
     shares: u16,
     rules: Rules,
@@ -107,6 +110,7 @@ impl JobFile {
             steps_per_interval: raw.steps_per_interval,
             out: raw.out.map(|out| folder.join(out)),
             hire,
+            failover: raw.failover,
             shares: if terms == Terms::Chain { raw.shares } else { 1 },
             rules: Rules {
                 early: raw.early_stop,

@@ -24,7 +24,7 @@ const ALIASES: [(&str, &str); 5] = [
 ];
 
 /// Commands that also print what another does.
-const AFTERWARDS: [(&str, &str); 3] = [("job post", "job watch"), ("job resume", "job watch"), ("train", "job post")];
+const AFTERWARDS: [(&str, &str); 3] = [("job post", "job resume"), ("job resume", "job watch"), ("train", "job post")];
 
 fn parse(page: &str) -> BTreeMap<String, Vec<Table>> {
     let mut commands: BTreeMap<String, Vec<Table>> = BTreeMap::new();

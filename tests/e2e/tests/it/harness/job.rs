@@ -222,8 +222,28 @@ impl Job {
         network.spawn(NAME, command);
     }
 
-    /// The command that posts and follows it.
+    /// Posts the job in the background and follows it, through other jobs where a worker is convicted, or silent for so
+    /// many seconds.
+    pub(crate) fn post_to_go_on(&self, network: &mut Network, borne: &str) {
+        let command = self.posting_to_go_on(network, borne);
+        network.spawn(NAME, command);
+    }
+
+    /// The command that does.
+    pub(crate) fn posting_to_go_on(&self, network: &Network, borne: &str) -> Command {
+        let mut command = self.posting_only(network);
+        command.args(["--failover", borne]);
+        command
+    }
+
+    /// The command that posts and follows it, and no other job.
     pub(crate) fn posting(&self, network: &Network) -> Command {
+        let mut command = self.posting_only(network);
+        command.args(["--failover", "0"]);
+        command
+    }
+
+    fn posting_only(&self, network: &Network) -> Command {
         let (model, report) = (network.path("model.json"), network.path("report.json"));
         std::fs::write(&model, self.subject.model(self.steps).to_string()).unwrap();
         let data = self.subject.data(network);
@@ -242,7 +262,7 @@ impl Job {
         std::fs::write(network.path("model.json"), self.subject.model(self.steps).to_string()).unwrap();
         let data = self.subject.data(network);
         let file = format!(
-            "model = \"model.json\"\ndata = {data:?}\nout = {out:?}\nsteps_per_interval = {}\n{early}\n[hire]\nstages = {}\n\
+            "model = \"model.json\"\ndata = {data:?}\nout = {out:?}\nsteps_per_interval = {}\nfailover = 0\n{early}\n[hire]\nstages = {}\n\
              replicas = {}\ndeposit = \"{}\"\ntoken = \"{}\"\nchallenge_window = {}\n",
             self.steps_per_interval,
             self.stages,

@@ -1,0 +1,204 @@
+//! When a training goes on in another job: a worker was convicted or says nothing, nobody gets on, or what the job
+//! began with was proved wrong.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use tensorlink_node::ports::chain::JobView;
+use tensorlink_node::ports::{Event, EventAt};
+use tensorlink_types::{Address, JobId};
+use tensorlink_user::{JobNote, User};
+
+use super::silence::Silence;
+
+/// A job in which nobody comes on is given up after so many times the silence that is borne of a worker.
+const STALLED: u32 = 10;
+
+/// Why a job is given up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// A worker was convicted.
+    Convicted,
+    /// Of a worker nothing was heard for so many seconds.
+    Silent(u64),
+    /// Nobody has come on for so many seconds.
+    Stalled(u64),
+    /// Claims of an earlier job, from whose states it began, are void.
+    Misled(JobId),
+}
+
+/// A job that is given up.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Loss {
+    /// Why.
+    pub why: Why,
+    /// Who is not hired again.
+    pub workers: Vec<Address>,
+}
+
+impl Loss {
+    /// The earlier job that it is to go on from, if that is not the one that is given up.
+    pub const fn misled_by(&self) -> Option<JobId> {
+        if let Why::Misled(job) = self.why { Some(job) } else { None }
+    }
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.why {
+            Why::Convicted => f.write_str("a worker was convicted")?,
+            Why::Silent(seconds) => write!(f, "a worker has been silent for {seconds} s")?,
+            Why::Stalled(seconds) => write!(f, "nobody has come on for {seconds} s")?,
+            Why::Misled(job) => write!(f, "it began with a state of job {job} that was proved wrong")?,
+        }
+        f.write_str("; it goes on in another job")?;
+        let without: Vec<String> = self.workers.iter().map(Address::to_string).collect();
+        if without.is_empty() { Ok(()) } else { write!(f, ", without {}", without.join(", ")) }
+    }
+}
+
+/// A job that was given up, and what became of it.
+#[derive(Debug)]
+pub struct Past {
+    /// The job.
+    pub view: JobView,
+    /// What its user wrote down of it.
+    pub note: JobNote,
+    /// Intervals after which a later job has gone on from it.
+    pub taken: u32,
+    /// Why it was given up.
+    pub loss: Loss,
+    /// Whether its escrow came back.
+    pub settled: bool,
+}
+
+/// Watches for a loss.
+pub(super) struct Losses {
+    /// Silence of a worker that is borne; none where a job is never given up.
+    borne: Option<Duration>,
+    /// What all lanes had done together when something was done last, and when that was seen.
+    done: (u64, Instant),
+}
+
+impl Losses {
+    pub(super) fn new(borne: Option<Duration>) -> Self {
+        Self { borne, done: (0, Instant::now()) }
+    }
+
+    /// Whether a job is to be given up, whose lanes have `done` so much together, and why.
+    pub(super) fn look(
+        &mut self,
+        silence: &Silence,
+        (view, user, done): (&JobView, &User, u64),
+        before: &[Past],
+    ) -> Option<Loss> {
+        let events = user.events();
+        if let Some(loss) = misled(&events.borrow(), before) {
+            return Some(loss);
+        }
+        let borne = self.borne?.as_secs();
+        if convicted(&events.borrow(), view.id) {
+            return Some(Loss { why: Why::Convicted, workers: silence.convicted() });
+        }
+        if !silence.is_due(view) {
+            return None;
+        }
+        let workers = silence.lost(view, user, borne);
+        if !workers.is_empty() {
+            return Some(Loss { why: Why::Silent(borne), workers });
+        }
+        self.stalled(done, Instant::now())
+    }
+
+    /// Whether nobody has come on for long, all lanes having `done` so much together by now.
+    fn stalled(&mut self, done: u64, now: Instant) -> Option<Loss> {
+        if done != self.done.0 {
+            self.done = (done, now);
+        }
+        let stalled = self.borne?.saturating_mul(STALLED);
+        let is_over = now.saturating_duration_since(self.done.1) > stalled;
+        is_over.then(|| Loss { why: Why::Stalled(stalled.as_secs()), workers: Vec::new() })
+    }
+}
+
+/// Whether confirmed events tell that a job was closed for a conviction.
+fn convicted(events: &[EventAt], of: JobId) -> bool {
+    let closed = |at: &EventAt| matches!(&at.event, Event::JobClosing { job, convicted: true } if *job == of);
+    events.iter().rev().any(closed)
+}
+
+/// The oldest of the jobs before of which a state was taken that a void claim ends in, or a claim after one.
+pub(super) fn misled(events: &[EventAt], before: &[Past]) -> Option<Loss> {
+    first_void(events, before.iter().map(|past| (past.view.id, past.taken)))
+        .map(|job| Loss { why: Why::Misled(job), workers: Vec::new() })
+}
+
+/// The same, of jobs with the intervals after which a later one has gone on from them.
+fn first_void(events: &[EventAt], before: impl IntoIterator<Item = (JobId, u32)>) -> Option<JobId> {
+    let is_void = |(job, taken): &(JobId, u32)| {
+        let is_of =
+            |at: &EventAt| matches!(&at.event, Event::ClaimsVoided { lane, from } if lane.job == *job && from < taken);
+        events.iter().any(is_of)
+    };
+    before.into_iter().find(is_void).map(|(job, _)| job)
+}
+
+#[cfg(test)]
+mod tests {
+    use tensorlink_types::{B256, Lane};
+
+    use super::super::lanes::tests::JOB;
+    use super::*;
+
+    fn at(event: Event) -> EventAt {
+        EventAt { block: 1, block_hash: B256::ZERO, timestamp: 1, log_index: 0, transaction: B256::ZERO, event }
+    }
+
+    fn voided(job: JobId, from: u32) -> EventAt {
+        at(Event::ClaimsVoided { lane: Lane { job, stage: 0, replica: 0 }, from })
+    }
+
+    #[test]
+    fn a_state_that_was_taken_is_wrong_where_a_claim_before_it_is_void() {
+        let before = [(JobId(1), 3), (JobId(2), 5)];
+        let misled_by = |events: &[EventAt]| first_void(events, before);
+        assert_eq!(misled_by(&[voided(JobId(1), 3), voided(JobId(2), 5)]), None, "nothing after them was taken");
+        assert_eq!(misled_by(&[voided(JobId(3), 0)]), None, "another job");
+        assert_eq!(misled_by(&[voided(JobId(2), 4)]), Some(JobId(2)));
+        assert_eq!(misled_by(&[voided(JobId(2), 4), voided(JobId(1), 2)]), Some(JobId(1)), "the first wrong one");
+    }
+
+    #[test]
+    fn only_a_conviction_that_closes_the_job_ends_it() {
+        let closing = |convicted| at(Event::JobClosing { job: JOB, convicted });
+        assert!(convicted(&[voided(JOB, 0), closing(true)], JOB));
+        assert!(!convicted(&[closing(true)], JobId(2)));
+        assert!(!convicted(&[closing(false)], JOB), "its user cancelled it");
+    }
+
+    #[test]
+    fn who_does_something_is_not_stalled() {
+        let (mut losses, now) = (Losses::new(Some(Duration::from_secs(6))), Instant::now());
+        let after = |seconds| now + Duration::from_secs(seconds);
+        assert_eq!(losses.stalled(1, after(1000)), None, "it has just been done");
+        assert_eq!(losses.stalled(1, after(1060)), None);
+        let loss = losses.stalled(1, after(1061)).unwrap();
+        assert_eq!((loss.why, loss.workers.len()), (Why::Stalled(60), 0));
+        assert_eq!(losses.stalled(2, after(1061)), None);
+        assert_eq!(Losses::new(None).stalled(0, after(9999)), None, "it is never given up");
+    }
+
+    #[test]
+    fn a_loss_says_why_and_without_whom() {
+        let loss = Loss { why: Why::Silent(5), workers: vec![Address::repeat_byte(1)] };
+        let said = loss.to_string();
+        assert!(
+            said.starts_with("a worker has been silent for 5 s; it goes on in another job, without 0x0101"),
+            "{said}"
+        );
+        let json = serde_json::to_value(Loss { why: Why::Misled(JobId(7)), workers: Vec::new() }).unwrap();
+        assert_eq!(json["why"]["misled"], 7);
+    }
+}

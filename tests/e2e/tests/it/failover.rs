@@ -1,0 +1,100 @@
+//! A training that loses a worker goes on by itself, in another job, without that worker: what comes out is what would
+//! have.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tensorlink_node::ports::chain::Event;
+use tensorlink_types::JobId;
+use tensorlink_types::abi::Claim;
+
+use crate::harness::{Job, LIMIT, Network, Report, Subject, assert_claimed, quiet_run, run, worker_address};
+
+/// Long enough to be in its middle when its first claims are on chain.
+const JOB: Job = Job {
+    stages: 2,
+    replicas: 1,
+    steps: 600,
+    steps_per_interval: 30,
+    token: "sno",
+    subject: Subject::KingJames,
+    challenge_window: 20,
+};
+/// Seconds of a worker's silence that its user bears.
+const BORNE: &str = "10";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_training_goes_on_without_a_worker_that_is_gone() {
+    let mut network = Network::start(3).await;
+    network.start_workers(0..3).await;
+    JOB.post_to_go_on(&mut network, BORNE);
+    network.await_claim_of_each(&JOB, LIMIT).await;
+    // The first states are with their keepers a moment later.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let gone = hired(&network, JobId(1)).await;
+    network.cut_worker(gone);
+    let cut = Instant::now();
+    network.said("user", "goes on after", LIMIT).await;
+    eprintln!("another job runs {:.1} s after a worker was killed", cut.elapsed().as_secs_f64());
+    let report = JOB.settled(&mut network, LIMIT).await;
+    assert_went_on(&network, &report);
+    assert_eq!(report.json["before"][0]["why"]["silent"], 10, "{}", report.json);
+    assert_eq!(report.json["before"][0]["workers"], json!([worker_address(gone)]));
+    assert!(report.slashed().is_empty(), "who is gone loses its place and nothing else");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_training_goes_on_without_a_worker_that_is_convicted() {
+    let mut network = Network::start(3).await;
+    network.start_workers([0, 2]).await;
+    network.start_part(1, (200, "gather_grad", r#"{"flip":2}"#)).await;
+    JOB.post_to_go_on(&mut network, BORNE);
+    let report = JOB.settled(&mut network, LIMIT).await;
+    assert_eq!(report.json["before"][0]["why"], "convicted", "{}", report.json);
+    assert_eq!(report.json["before"][0]["convictions"][0]["worker"], json!(worker_address(1)));
+    assert!(report.json["convictions"].as_array().unwrap().is_empty(), "in the other job everybody is honest");
+    assert_went_on(&network, &report);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_nobody_can_take_a_place_the_job_ends_and_its_escrow_comes_back() {
+    let mut network = Network::start(2).await;
+    network.start_workers(0..2).await;
+    let mut command = JOB.posting_to_go_on(&network, BORNE);
+    command.args(["--patience", "10"]);
+    let posted = tokio::spawn(run(command, 3 * LIMIT));
+    network.await_claim_of_each(&JOB, LIMIT).await;
+    network.cut_worker(1);
+    let posted = posted.await.unwrap();
+    assert!(!posted.ok && posted.stderr.contains("`tensorlink job resume 1` tries again"), "{}", posted.stderr);
+    let refunds = network.events().await.into_iter().filter(|at| matches!(at.event, Event::JobSettled { .. }));
+    assert_eq!(refunds.count(), 1, "the job is settled all the same");
+}
+
+/// A worker that holds a lane of a job.
+async fn hired(network: &Network, of: JobId) -> usize {
+    let worker = network.events().await.into_iter().find_map(|at| match at.event {
+        Event::JobAccepted { job, offers } if job == of => offers.last().map(|offer| offer.worker),
+        _ => None,
+    });
+    (0..3).find(|number| Some(worker_address(*number)) == worker).expect("a worker of the network")
+}
+
+/// The training was done by two jobs together, in the bits of one that nothing disturbs.
+fn assert_went_on(network: &Network, report: &Report) {
+    assert!(report.number("held_out_percent") > 22.0, "{}", report.json);
+    let (terms, keys) = (report.posted(), report.keys());
+    assert_eq!((terms.len(), terms[1].continues), (2, 1));
+    assert_eq!(keys[0], keys[1]);
+    let taken = terms[1].firstStep / JOB.steps_per_interval;
+    assert!((1..JOB.intervals()).contains(&taken), "it went on in its middle, after {taken} intervals");
+    assert_eq!(report.json["before"][0]["intervals"], taken);
+    assert!(terms[1].intervals + taken == JOB.intervals());
+    let quiet = quiet_run(network, &network.path("text.txt"), &terms[0], keys[0]);
+    let (first, rest): (Vec<Claim>, Vec<Claim>) =
+        report.claims().into_iter().partition(|claim| claim.lane().job == JobId(1));
+    let first: Vec<Claim> = first.into_iter().filter(|claim| claim.interval < taken).collect();
+    assert!(rest.iter().any(|claim| claim.interval == terms[1].intervals - 1), "the rest is claimed to its end");
+    assert_claimed(&first, &quiet);
+    assert_claimed(&rest, &quiet[taken as usize..]);
+}
