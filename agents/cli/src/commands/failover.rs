@@ -4,17 +4,21 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+use tensorlink_node::Journal;
+use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::Call;
 use tensorlink_node::ports::chain::{ChainError, JobState, JobView};
 use tensorlink_types::{JobId, U256};
-use tensorlink_user::{Claims, JobNote};
+use tensorlink_user::{Claims, JobNote, User};
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::{Wei, parse_amount};
-use crate::commands::hiring::Hiring;
+use crate::commands::hiring::{HireArgs, Hiring, read_note};
 use crate::commands::rest::{Rest, show};
 use crate::config::Config;
 use crate::live::say;
+use crate::node::Node;
 use crate::watch::{Follow, Loss, Past, patiently};
 use crate::{output, watch};
 
@@ -25,26 +29,112 @@ const ATTEMPTS: u32 = 2;
 /// Time for the newest states to be kept once a job is closed.
 const KEEPING: Duration = Duration::from_secs(3);
 
+/// What is written down of a job, so that whoever follows it after an interruption can go on as well.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    /// How workers are hired.
+    hire: HireArgs,
+    /// Silence of a worker that is borne.
+    failover: Option<Duration>,
+    /// Jobs that were given up before it.
+    before: Vec<Past>,
+    /// Why it is given up itself.
+    lost: Option<Loss>,
+    /// The job that goes on from it.
+    next: Option<JobId>,
+}
+
+impl Line {
+    /// Name of the record.
+    fn name(job: JobId) -> String {
+        format!("failover-{job}")
+    }
+
+    fn read(journal: &Journal, job: JobId) -> Result<Option<Self>, JournalError> {
+        journal.read(&Self::name(job))
+    }
+
+    fn write(&self, journal: &Journal, job: JobId) -> Result<(), JournalError> {
+        journal.write(&Self::name(job), self)
+    }
+}
+
 /// Follows a training to its end, through as many jobs as it takes.
 pub(super) async fn follow(
+    config: &Config,
+    hiring: Hiring<'_>,
+    of: (JobId, &JobNote),
+    follow: Follow<'_>,
+    shutdown: &CancellationToken,
+) -> Result<()> {
+    let (hire, failover) = (hiring.args().clone(), follow.failover);
+    let line = Line { hire, failover, before: Vec::new(), lost: None, next: None };
+    line.write(&hiring.node.ports.journal, of.0)?;
+    follow_on(config, hiring, of, follow, line, shutdown).await
+}
+
+/// Follows a training after an interruption, by what was written down of it if it was posted to be followed.
+pub(super) async fn take_up(
+    config: &Config,
+    node: Node,
+    mut job: JobId,
+    follow: Follow<'_>,
+    shutdown: &CancellationToken,
+) -> Result<()> {
+    let mut line = Line::read(&node.ports.journal, job)?;
+    while let Some(next) = line.as_ref().and_then(|line| line.next) {
+        if is_begun(&node, next).await? {
+            say!("job {job} was given up; job {next} goes on with it");
+            (job, line) = (next, Line::read(&node.ports.journal, next)?);
+        } else if let Some(line) = &mut line {
+            line.next = None;
+        }
+    }
+    let note: JobNote = read_note(&node, job)?;
+    let Some(line) = line else {
+        let user = User::start(node.ports.clone(), shutdown.clone()).await?;
+        watch::follow(config, (&node, &user), (job, &note), &follow, &mut [], shutdown).await?;
+        node.net.shutdown().await;
+        return Ok(());
+    };
+    let hire = line.hire.clone();
+    let hiring = Hiring::on(node, &hire, shutdown).await?;
+    hiring.user.avoid(line.before.iter().flat_map(|past| past.loss.workers.iter().copied()));
+    let follow = Follow { failover: line.failover, ..follow };
+    follow_on(config, hiring, (job, &note), follow, line, shutdown).await
+}
+
+/// Whether a job that was posted to go on with another has begun; if not, it is cancelled.
+async fn is_begun(node: &Node, job: JobId) -> Result<bool, ChainError> {
+    let view = patiently(async || node.ports.chain.job(job).await).await?;
+    if view.as_ref().is_some_and(|view| matches!(view.state, JobState::Posted | JobState::Accepted)) {
+        node.ports.chain.send(Call::Cancel { job }).await?;
+    }
+    Ok(view.is_some_and(|view| view.started_at > 0))
+}
+
+async fn follow_on(
     config: &Config,
     mut hiring: Hiring<'_>,
     (mut job, note): (JobId, &JobNote),
     mut follow: Follow<'_>,
+    mut line: Line,
     shutdown: &CancellationToken,
 ) -> Result<()> {
-    let (mut note, mut before) = (note.clone(), Vec::new());
+    let mut note = note.clone();
     let (mut fruitless, mut failed) = (0, None);
     loop {
         let node = (&hiring.node, hiring.user.as_ref());
-        let Some(loss) = watch::follow(config, node, (job, &note), &follow, &mut before, shutdown).await? else {
-            break;
-        };
+        // One that was interrupted while another job was looked for goes on with that.
+        if line.lost.is_none() || follow.failover.is_none() {
+            line.lost = watch::follow(config, node, (job, &note), &follow, &mut line.before, shutdown).await?;
+        }
+        let Some(loss) = line.lost.clone() else { break };
+        line.write(&hiring.node.ports.journal, job)?;
         say!("job {job}: {loss}");
         let mut attempts = 1;
         let went_on = loop {
-            let lost = ((job, &note), &loss);
-            match go_on(config, &mut hiring, lost, &mut before, shutdown).await {
+            match go_on(config, &mut hiring, (job, &note, &loss), &mut line, shutdown).await {
                 Err(error) if attempts < ATTEMPTS && !shutdown.is_cancelled() => say!("{error:#}; trying again"),
                 went_on => break went_on,
             }
@@ -52,7 +142,8 @@ pub(super) async fn follow(
         };
         match went_on {
             Ok(Some((next, its_note))) => {
-                fruitless = if before.last().is_some_and(|past: &Past| past.taken > 0) { 0 } else { fruitless + 1 };
+                let came_to_nothing = line.before.last().is_none_or(|past| past.taken == 0);
+                fruitless = if came_to_nothing { fruitless + 1 } else { 0 };
                 (job, note) = (next, its_note);
                 if fruitless >= FRUITLESS {
                     say!("{fruitless} jobs in a row have come to nothing: there will be no other after job {job}");
@@ -74,23 +165,21 @@ pub(super) async fn follow(
 }
 
 /// Ends the job that lost a worker, and starts another with the rest of its work, or of an earlier one's if that is
-/// where it went wrong. What is past is then among those before. Nothing where all of the work is claimed.
+/// where it went wrong: the line is that job's then. Nothing where all of the work is claimed.
 async fn go_on(
     config: &Config,
     hiring: &mut Hiring<'_>,
-    ((job, note), loss): ((JobId, &JobNote), &Loss),
-    before: &mut Vec<Past>,
+    (job, note, loss): (JobId, &JobNote, &Loss),
+    line: &mut Line,
     shutdown: &CancellationToken,
 ) -> Result<Option<(JobId, JobNote)>> {
-    let chain = hiring.node.ports.chain.clone();
+    let (chain, journal) = (hiring.node.ports.chain.clone(), hiring.node.ports.journal.clone());
     let view = patiently(async || chain.job(job).await).await?.context("the job was undone by a reorganisation")?;
     // Where it began with what was proved wrong, what it has computed is worth nothing.
-    let (former, its_note) = match loss.misled_by().and_then(|of| before.iter().find(|past| past.view.id == of)) {
-        Some(past) => (past.view.clone(), past.note.clone()),
-        None => (view.clone(), note.clone()),
-    };
+    let wrong = loss.misled_by().and_then(|of| line.before.iter().find(|past| past.view.id == of));
+    let (former, its_note) = wrong.map_or((&view, note), |past| (&past.view, &past.note));
+    let (former, its_note) = (former.clone(), its_note.clone());
     let put_up = hiring.deposit;
-    let all = parse_amount(hiring.deposit_said())?;
     let share = |left: u32| put_up.saturating_mul(U256::from(left)).div_ceil(U256::from(former.intervals.max(1)));
 
     let claimed = patiently(async || hiring.user.claimed_everywhere(&former).await).await?;
@@ -112,18 +201,23 @@ async fn go_on(
 
     hiring.user.avoid(loss.workers.iter().copied());
     hiring.look_for(former.stages, config, shutdown).await?;
-    hiring.deposit = all;
+    hiring.deposit = parse_amount(&hiring.args().deposit)?;
     let left = share(former.intervals.saturating_sub(from));
     let rest = Rest::hire(hiring, (&former, &its_note), (from, Claims::Committed), left, shutdown).await?;
     output::print(config.json, &rest.quote, || show(&rest.quote))?;
     let next = hiring.post(rest.work, &rest.note).await?;
+    line.next = Some(next);
+    line.write(&journal, job)?;
     hiring.start(next, &rest.prices, shutdown).await?;
-    say!("job {next} goes on after {from} of {} intervals of job {}", former.intervals, former.id);
-    before.push(Past { view, note: note.clone(), taken: 0, loss: loss.clone(), settled: false });
+
+    line.before.push(Past { view, note: note.clone(), taken: 0, loss: loss.clone(), settled: false });
     // Of those after it nothing is left.
-    for past in before.iter_mut().skip_while(|past| past.view.id != former.id) {
+    for past in line.before.iter_mut().skip_while(|past| past.view.id != former.id) {
         past.taken = if past.view.id == former.id { from } else { 0 };
     }
+    (line.lost, line.next) = (None, None);
+    line.write(&journal, next)?;
+    say!("job {next} goes on after {from} of {} intervals of job {}", former.intervals, former.id);
     Ok(Some((next, rest.note)))
 }
 

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::advice;
 use crate::amount::Wei;
-use crate::commands::{find_job, hiring, post, post_serving, resume};
+use crate::commands::{failover, find_job, hiring, post, post_serving, resume};
 use crate::config::Config;
 use crate::node::{self, Node};
 use crate::signs::{Due, Duty, Sign, look};
@@ -122,22 +122,22 @@ pub async fn run(config: &Config, command: JobCommand, shutdown: CancellationTok
         JobCommand::Serve(args) => post_serving::run(config, &args, shutdown).await,
         JobCommand::Resume(args) => resume::run(config, &args, shutdown).await,
         JobCommand::Watch { job, report, out } => {
-            let node = Node::start(config, hiring::DISK, &shutdown).await?;
+            let node = Node::start_to_pay(config, hiring::DISK, &shutdown).await?;
             let view = find_job(node.ports.chain.as_ref(), JobId(job)).await?;
-            let user = User::start(node.ports.clone(), shutdown.clone()).await?;
+            let (report, out) = (report.as_deref(), out.as_deref());
             match view.kind {
                 JobKind::Training => {
-                    let note = hiring::read_note(&node, view.id)?;
-                    let (report, out) = (report.as_deref(), out.as_deref());
                     let follow = Follow { report, out, rules: Rules::default(), failover: None };
-                    watch::follow(config, (&node, &user), (view.id, &note), &follow, &mut Vec::new(), &shutdown)
-                        .await?;
+                    Box::pin(failover::take_up(config, node, view.id, follow, &shutdown)).await
                 }
                 JobKind::Serving if out.is_some() => bail!("job {job} trains nothing: leave out --out"),
-                JobKind::Serving => watch::serving(config, &node, &user, (&view, report.as_deref()), &shutdown).await?,
+                JobKind::Serving => {
+                    let user = User::start(node.ports.clone(), shutdown.clone()).await?;
+                    watch::serving(config, &node, &user, (&view, report), &shutdown).await?;
+                    node.net.shutdown().await;
+                    Ok(())
+                }
             }
-            node.net.shutdown().await;
-            Ok(())
         }
         JobCommand::Status { job } => {
             let (_, chain) = node::look(config, &shutdown).await?;

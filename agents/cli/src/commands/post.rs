@@ -332,7 +332,7 @@ pub(super) async fn launch(
     let job = hiring.post(work, note).await?;
     hiring.start(job, prices, shutdown).await?;
     if let Some(follow) = follow {
-        return failover::follow(config, hiring, (job, note), follow, shutdown).await;
+        return Box::pin(failover::follow(config, hiring, (job, note), follow, shutdown)).await;
     }
     say!("job {job} runs; follow it with `tensorlink job watch {job}`");
     hiring.node.net.shutdown().await;

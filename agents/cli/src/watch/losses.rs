@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::ports::{Event, EventAt};
 use tensorlink_types::{Address, JobId};
@@ -16,7 +16,7 @@ use super::silence::Silence;
 const STALLED: u32 = 10;
 
 /// Why a job is given up.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
     /// A worker was convicted.
@@ -30,7 +30,7 @@ pub enum Why {
 }
 
 /// A job that is given up.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Loss {
     /// Why.
     pub why: Why,
@@ -60,7 +60,7 @@ impl fmt::Display for Loss {
 }
 
 /// A job that was given up, and what became of it.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Past {
     /// The job.
     pub view: JobView,
@@ -70,7 +70,8 @@ pub struct Past {
     pub taken: u32,
     /// Why it was given up.
     pub loss: Loss,
-    /// Whether its escrow came back.
+    /// Whether its escrow came back, as far as is known here.
+    #[serde(skip)]
     pub settled: bool,
 }
 

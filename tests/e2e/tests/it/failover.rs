@@ -44,6 +44,25 @@ async fn a_training_goes_on_without_a_worker_that_is_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn whoever_follows_a_training_again_goes_on_with_it_as_well() {
+    let mut network = Network::start(3).await;
+    network.start_workers(0..3).await;
+    JOB.post_to_go_on(&mut network, BORNE);
+    network.await_claim_of_each(&JOB, LIMIT).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    network.cut("user");
+    network.cut_worker(hired(&network, JobId(1)).await);
+    // Once more while it looks for somebody else.
+    Job::watch(&mut network);
+    network.said("user", "it goes on in another job", LIMIT).await;
+    network.cut("user");
+    Job::watch(&mut network);
+    let report = JOB.settled(&mut network, LIMIT).await;
+    assert_went_on(&network, &report);
+    assert!(report.slashed().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_training_goes_on_without_a_worker_that_is_convicted() {
     let mut network = Network::start(3).await;
     network.start_workers([0, 2]).await;

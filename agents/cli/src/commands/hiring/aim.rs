@@ -4,14 +4,14 @@ use std::fmt;
 use std::str::FromStr;
 
 use clap::ValueEnum;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use tensorlink_node::speed::Tier;
 use tensorlink_placement::Strategy;
 use tensorlink_placement::objective::Objective;
 use thiserror::Error;
 
 /// What is to be small when workers are chosen.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Aim {
     /// What the work costs.
@@ -34,7 +34,7 @@ impl Aim {
 }
 
 /// The slowest tier of workers that is hired.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Serialize, Deserialize)]
 pub enum LeastTier {
     /// 20 teraflops and more.
     #[value(name = "A")]
@@ -59,7 +59,7 @@ impl From<LeastTier> for Tier {
 }
 
 /// Pipeline stages.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Stages {
     /// So many.
@@ -69,7 +69,7 @@ pub enum Stages {
 }
 
 /// As many as are best.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Auto {
     /// `auto`.
@@ -120,8 +120,8 @@ impl FromStr for Stages {
 }
 
 /// A rule by which a planner chooses.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Rule(pub Strategy);
 
 impl Default for Rule {
@@ -149,6 +149,12 @@ impl TryFrom<String> for Rule {
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
         text.parse()
+    }
+}
+
+impl From<Rule> for String {
+    fn from(rule: Rule) -> Self {
+        rule.to_string()
     }
 }
 

@@ -2,12 +2,12 @@
 #![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
 
 use clap::{Args, ValueEnum};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::aim::{Aim, LeastTier, Rule, Stages};
 
 /// What a job pays in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Token {
     /// The network's token.
@@ -18,7 +18,7 @@ pub enum Token {
 }
 
 /// What jobs of either kind ask of workers, and what they offer; `[hire]` of a job file.
-#[derive(Args, Clone, PartialEq, Debug, Deserialize)]
+#[derive(Args, Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HireArgs {
     /// Pipeline stages; with `--objective latency` or `throughput` also `auto`: as many as are best.

@@ -92,9 +92,18 @@ async fn tell_unreached(node: &Node, config: &Config) -> Infallible {
 impl<'a> Hiring<'a> {
     /// Starts a node and looks for workers.
     pub async fn look(config: &Config, args: &'a HireArgs, shutdown: &CancellationToken) -> Result<Self> {
+        if let (None, Aim::Price) = (args.stages.said(), args.objective) {
+            bail!("the price tells no number of stages: give --stages, or --objective latency or throughput");
+        }
+        let mut hiring = Self::on(Node::start_to_pay(config, DISK, shutdown).await?, args, shutdown).await?;
+        hiring.find(config, shutdown).await?;
+        Ok(hiring)
+    }
+
+    /// On a node that runs; no workers are looked for yet.
+    pub async fn on(node: Node, args: &'a HireArgs, shutdown: &CancellationToken) -> Result<Self> {
         let deposit = parse_amount(&args.deposit)?;
         let stake: u128 = parse_amount(&args.worker_stake)?.try_into().ok().context("--worker-stake is too large")?;
-        let node = Node::start_to_pay(config, DISK, shutdown).await?;
         let token = match args.token {
             Token::Sno => node.ports.chain.deployment().sno,
             Token::Eth => Address::ZERO,
@@ -102,12 +111,8 @@ impl<'a> Hiring<'a> {
         let parameters = node.ports.chain.parameters().await?;
         let window = args.challenge_window.map_or(parameters.min_challenge_window, u64::from);
         let user = User::start(node.ports.clone(), shutdown.clone()).await?;
-
-        if let (None, Aim::Price) = (args.stages.said(), args.objective) {
-            bail!("the price tells no number of stages: give --stages, or --objective latency or throughput");
-        }
         let (candidates, others, other_prices, needs, work, until) = Default::default();
-        let mut hiring = Self {
+        Ok(Self {
             args,
             node,
             user,
@@ -122,9 +127,7 @@ impl<'a> Hiring<'a> {
             asked: Asked { stake, token, tier: args.tier.into() },
             window,
             parameters,
-        };
-        hiring.find(config, shutdown).await?;
-        Ok(hiring)
+        })
     }
 
     /// Looks for workers anew, from the same node, for so many stages.
@@ -156,9 +159,9 @@ impl<'a> Hiring<'a> {
         Ok(())
     }
 
-    /// The deposit as it was said.
-    pub fn deposit_said(&self) -> &str {
-        &self.args.deposit
+    /// What was said of how to hire.
+    pub const fn args(&self) -> &HireArgs {
+        self.args
     }
 
     fn lanes(&self) -> usize {
