@@ -180,27 +180,28 @@ contract InvariantsTest is Test {
         _sharesAddUp(people, address(sno), inSno, bonds);
         _sharesAddUp(people, address(0), inEth, deposits);
         uint256 gone = economy.slashedAway() - staking.toBurn();
-        assertEq(sno.totalSupply(), 3_000_000 ether - gone, "supply falls by burns only");
+        _same(sno.totalSupply(), 3_000_000 ether - gone, "supply falls by burns only");
     }
 
     function _stakeAddsUp(address[] memory people, uint256[] memory locks) private view {
         (uint256 held, uint256 validators) = (0, 0);
+        uint256 collateral = staking.parameters().validatorCollateral;
         for (uint256 i = 0; i < people.length; ++i) {
             IStaking.Account memory a = staking.accountOf(people[i], IStaking.Role.Worker);
             assertLe(a.locked, uint256(a.bonded) + a.unbonding, "locks are covered");
-            assertEq(a.locked, locks[i], "locks are those of open lanes");
+            _same(a.locked, locks[i], "locks are those of open lanes");
             held += uint256(a.bonded) + a.unbonding;
             a = staking.accountOf(people[i], IStaking.Role.Validator);
-            assertEq(a.locked, 0);
-            if (a.bonded >= staking.parameters().validatorCollateral) ++validators;
+            _same(a.locked, 0, "a validator locks nothing");
+            if (a.bonded >= collateral) ++validators;
             held += uint256(a.bonded) + a.unbonding;
         }
-        assertEq(sno.balanceOf(address(staking)), held + staking.toBurn(), "stake is there, and what is to be burned");
-        assertEq(staking.validatorCount(), validators, "validators are those with the collateral");
+        _same(sno.balanceOf(address(staking)), held + staking.toBurn(), "stake is there, and what is to be burned");
+        _same(staking.validatorCount(), validators, "validators are those with the collateral");
         uint256 shared = economy.sharedOf() - economy.sharesPaid();
-        assertEq(sno.balanceOf(address(audits)), shared, "what is set aside for auditors is there");
+        _same(sno.balanceOf(address(audits)), shared, "what is set aside for auditors is there");
         for (uint256 i = 0; i < people.length; ++i) {
-            assertEq(audits.sealedBy(people[i]), economy.sealedBy(people[i]), "answers are sealed until they are shown");
+            _same(audits.sealedBy(people[i]), economy.sealedBy(people[i]), "answers are sealed until they are shown");
         }
     }
 
@@ -216,13 +217,13 @@ contract InvariantsTest is Test {
         for (uint64 job = 1; job <= count; ++job) {
             IJobs.Job memory record = jobs.jobOf(job);
             bool over = record.state == IJobs.State.Settled;
-            if (over) assertEq(record.escrow, 0, "nothing stays in a settled job");
+            if (over) _same(record.escrow, 0, "nothing stays in a settled job");
             if (over && !settledToo) continue;
             uint256 paid = _lanesAddUp(people, locks, job, record);
             if (!over) {
                 uint256 fees = economy.feesOf(job);
-                assertEq(record.escrow + paid + fees, economy.depositOf(job), "paid by claims, tokens and audits only");
-                assertEq(record.auditBudget, economy.budgetOf(job), "audits take from their budget only");
+                _same(record.escrow + paid + fees, economy.depositOf(job), "paid by claims, tokens and audits only");
+                _same(record.auditBudget, economy.budgetOf(job), "audits take from their budget only");
             }
             if (record.token == address(0)) inEth += record.escrow;
             else inSno += record.escrow;
@@ -251,8 +252,8 @@ contract InvariantsTest is Test {
             inEth += jobs.creditOf(people[i], address(0));
             inSno += jobs.creditOf(people[i], address(sno));
         }
-        assertEq(address(jobs).balance, inEth, "ETH is there");
-        assertEq(sno.balanceOf(address(jobs)), inSno, "SNO is there");
+        _same(address(jobs).balance, inEth, "ETH is there");
+        _same(sno.balanceOf(address(jobs)), inSno, "SNO is there");
     }
 
     /// @dev Everybody has what the rules give them of a token; escrows are the user's, bonds and deposits the
@@ -262,7 +263,7 @@ contract InvariantsTest is Test {
             uint256 due = economy.dueTo(people[i], token);
             if (i == people.length - 2) due -= escrows;
             if (i == people.length - 1) due -= putUp;
-            assertEq(economy.holdingOf(people[i], token), due, "everybody has their share");
+            _same(economy.holdingOf(people[i], token), due, "everybody has their share");
         }
         address honest = economy.honest();
         assertGe(economy.dueTo(honest, token), economy.givenTo(honest, token), "an honest worker never loses");
@@ -273,36 +274,42 @@ contract InvariantsTest is Test {
         (uint16 stage, uint16 replica) = (uint16(lane % record.stages), uint16(lane / record.stages));
         uint256 claims = checkpoints.laneOf(job, stage, replica).finalized;
         uint256 tokens = channels.redeemedOf(job, stage, replica).tokens;
-        assertEq(tokens, economy.tokensOf(job, lane), "tokens are those of the vouchers");
-        if (record.kind == JobKind.Serving) assertEq(claims, 0, "a serving job has no claims");
-        else assertEq(tokens, 0, "a training job has no tokens");
+        _same(tokens, economy.tokensOf(job, lane), "tokens are those of the vouchers");
+        if (record.kind == JobKind.Serving) _same(claims, 0, "a serving job has no claims");
+        else _same(tokens, 0, "a training job has no tokens");
         units = claims + tokens;
         assertLe(units, record.intervals, "no more than was agreed");
     }
 
     /// @dev Bonds of challenges and demands, SNO, and deposits of challenges, ETH; all are the auditor's.
     function _bondsAddUp(address[] memory people) private view returns (uint256 bonds, uint256 deposits) {
-        for (uint256 i = 1; i <= challenges.challengeCount(); ++i) {
+        uint256 opened = challenges.challengeCount();
+        for (uint256 i = 1; i <= opened; ++i) {
             IChallenges.Challenge memory c = challenges.challengeOf(i);
             if (c.state == IChallenges.State.None || c.state >= IChallenges.State.Won) continue;
             bonds += c.bond;
             deposits += c.deposit;
-            assertEq(c.deposit, economy.putUpFor(i), "deposits are what was put up");
+            _same(c.deposit, economy.putUpFor(i), "deposits are what was put up");
         }
-        assertEq(sno.balanceOf(address(challenges)), bonds, "bonds are there");
+        _same(sno.balanceOf(address(challenges)), bonds, "bonds are there");
         uint256 credits = 0;
         for (uint256 i = 0; i < people.length; ++i) {
             credits += challenges.creditOf(people[i]);
         }
-        assertEq(address(challenges).balance, deposits + credits, "deposits are there, and what is to be collected");
-        uint256 still = 0;
-        for (uint256 id = 1; id <= economy.demands(); ++id) {
+        _same(address(challenges).balance, deposits + credits, "deposits are there, and what is to be collected");
+        (uint256 still, uint256 demands) = (0, economy.demands());
+        for (uint256 id = 1; id <= demands; ++id) {
             if (custody.demandOf(id) != 0) ++still;
         }
         uint256 ended = economy.deliveries() + economy.defaults() + economy.lifted();
-        assertEq(still, economy.demands() - ended, "demands are open until they end");
+        _same(still, demands - ended, "demands are open until they end");
         uint256 demanded = still * staking.parameters().disputeBond;
-        assertEq(sno.balanceOf(address(custody)), demanded, "bonds of demands are there");
+        _same(sno.balanceOf(address(custody)), demanded, "bonds of demands are there");
         bonds += demanded;
+    }
+
+    /// @dev Asserting is a call, of which each look would make seventy.
+    function _same(uint256 there, uint256 expected, string memory what) private pure {
+        if (there != expected) assertEq(there, expected, what);
     }
 }

@@ -244,7 +244,7 @@ abstract contract ProtocolTest is Test, Deployer, PlainLists, Questions {
 
     // Claims
 
-    function _claim(uint64 job, uint16 stage, uint16 replica, uint32 interval) internal pure returns (Claim memory) {
+    function _claim(uint64 job, uint16 stage, uint16 replica, uint32 interval) internal view returns (Claim memory) {
         return Claim({
             job: job,
             stage: stage,
@@ -257,7 +257,7 @@ abstract contract ProtocolTest is Test, Deployer, PlainLists, Questions {
     }
 
     /// @dev Hash of a claim's logs, which only tests of what crosses boundaries know.
-    function _ioAt(uint16 stage, uint32 interval) internal pure virtual returns (bytes32) {
+    function _ioAt(uint16 stage, uint32 interval) internal view virtual returns (bytes32) {
         return keccak256(abi.encode("io", stage, interval));
     }
 

@@ -68,24 +68,31 @@ contract ChallengeHintsTest is ChallengeTest {
         bytes32 before = step == 0 ? claim.parentState : _states()[step - 1];
         bytes32[] memory path = step == 0 ? new bytes32[](0) : _stepsTree().path(step - 1);
         // Deeper than the trace.
-        Question memory question = Question({levels: 1, hints: _hints(_traceTree(step), salt, 5)});
+        bytes32[][] memory tree = _traceTree(step);
+        Question memory question = Question({levels: 1, hints: _hints(tree, salt, 5)});
         vm.prank(auditor);
         challenges.askStatement(ID, positions[ID], factsOf[ID], claim, pick, before, path, question);
         _follow();
         Position memory p = positions[ID];
         (StepAnswer memory said,) = _stepAnswer(ID, p);
-        uint256 answers;
+        assertEq(_answers(tree, p, said, step), 1);
+        _follow();
+        assertEq(uint256(positions[ID].height) + positions[ID].guided, 0);
+    }
+
+    /// @dev How many of a trace's outputs answer.
+    function _answers(bytes32[][] memory tree, Position memory p, StepAnswer memory said, uint32 step)
+        private
+        returns (uint256 answers)
+    {
         for (uint32 child = 0; child < OPERATORS; ++child) {
-            Way memory way = _wayTo(_traceTree(step), 3, child);
+            Way memory way = _wayTo(tree, 3, child);
             bytes memory data = bytes.concat(_root(program[child].output, _output(child, step)));
             vm.prank(workers[STAGE].addr);
             try challenges.answerStatement(ID, p, factsOf[ID], said, way, data) {
                 ++answers;
             } catch {}
         }
-        _follow();
-        assertEq(answers, 1);
-        assertEq(uint256(positions[ID].height) + positions[ID].guided, 0);
     }
 
     /// @dev Without hints there is no way, and with them none is left out.
