@@ -199,6 +199,11 @@ impl Signs {
         self.lanes.iter().map(|(lane, heard)| (*lane, heard.worker, heard.last))
     }
 
+    /// Whether the job has begun and takes claims.
+    pub const fn is_running(&self) -> bool {
+        self.deadline.is_some() && self.closed_at.is_none()
+    }
+
     /// Whether a lane's worker was convicted.
     pub fn is_void(&self, lane: Lane) -> bool {
         self.lanes.get(&lane).is_some_and(|heard| heard.void)

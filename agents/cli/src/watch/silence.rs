@@ -95,8 +95,8 @@ impl Silence {
         self.silent.retain(|lane| held.contains(lane));
     }
 
-    /// Workers of whom nothing was heard for more than so many seconds though something is due of them, if every
-    /// replica has one, or a convicted one.
+    /// Workers of a running job of whom nothing was heard for more than so many seconds though something is due of
+    /// them, if every replica has one, or a convicted one.
     pub(super) fn lost(&self, view: &JobView, user: &User, borne: u64) -> Vec<Address> {
         let now = when::now();
         // Who hears nobody at all is out of the network itself.
@@ -108,6 +108,9 @@ impl Silence {
 
     fn lost_at(&self, view: &JobView, message: impl Fn(Address) -> Option<u64>, borne: u64, now: u64) -> Vec<Address> {
         let (mut broken, mut workers) = (BTreeSet::new(), Vec::new());
+        if !self.signs.is_running() {
+            return workers;
+        }
         for (lane, worker, _) in self.signs.lanes() {
             let silent = now.saturating_sub(self.heard(lane, message(worker))) > borne;
             if silent && self.signs.due(view, lane, self.seal_window).is_some() {
@@ -129,9 +132,10 @@ impl Silence {
         void.map(|(_, worker, _)| worker).collect()
     }
 
-    /// Whether something is due of a worker still.
+    /// Whether the job runs and something is due of a worker still.
     pub(super) fn is_due(&self, view: &JobView) -> bool {
-        self.signs.lanes().any(|(lane, ..)| self.signs.due(view, lane, self.seal_window).is_some())
+        self.signs.is_running()
+            && self.signs.lanes().any(|(lane, ..)| self.signs.due(view, lane, self.seal_window).is_some())
     }
 
     /// When a lane was heard of last, by this machine's clock, its worker having said something last at that time.
@@ -194,7 +198,7 @@ impl Change {
 mod tests {
     use tensorlink_node::ports::Event;
     use tensorlink_types::abi::{Claim, Offer};
-    use tensorlink_types::{B256, ClaimId};
+    use tensorlink_types::{B256, ClaimId, JobKey};
 
     use super::super::lanes::tests::{JOB, view};
     use super::*;
@@ -264,13 +268,19 @@ mod tests {
 
     #[test]
     fn a_job_is_lost_when_every_replica_has_somebody_silent() {
-        let (silence, view) = (silence(), view());
+        let (mut silence, view) = (silence(), view());
         let first = |at: u64| move |worker: Address| (worker == WORKERS[0]).then_some(at);
+        assert!(silence.lost_at(&view, first(1000), 5, 1100).is_empty(), "it has not begun");
+        let started = Event::JobStarted { job: JOB, job_key: JobKey(B256::ZERO), deadline: 9000 };
+        silence.signs.take_in(&at(20, started));
         assert!(silence.lost_at(&view, first(1000), 5, 1005).is_empty(), "not yet");
         assert_eq!(silence.lost_at(&view, first(1005), 5, 1006), [WORKERS[1]]);
         assert!(silence.is_due(&view) && silence.convicted().is_empty());
         let two = JobView { replicas: 2, ..view };
         assert!(silence.lost_at(&two, first(1005), 5, 1006).is_empty(), "the other replica goes on");
+        silence.signs.take_in(&at(30, Event::JobClosing { job: JOB, convicted: false }));
+        assert!(silence.lost_at(&view, first(1005), 5, 1006).is_empty(), "its user cancelled it");
+        assert!(!silence.is_due(&view));
     }
 
     #[test]
