@@ -11,9 +11,11 @@
 //! | `time` | how long planning takes |
 //! | `liars` | workers that claim three times and ten times their speed |
 //! | `churn` | α, β and γ, while nodes leave and others come |
+//! | `discovery` | how an address is found, by Kademlia and by Chord |
 //! | `picture` | one plan as text |
 
 mod churn;
+mod discovery;
 mod large;
 mod liars;
 mod packed;
@@ -36,13 +38,14 @@ const ASKED: [(Objective, Kind); 4] = [
 
 fn main() {
     let asked: Vec<String> = std::env::args().skip(1).collect();
-    let parts: [(&str, fn()); 7] = [
+    let parts: [(&str, fn()); 8] = [
         ("small", small::run),
         ("large", large::run),
         ("packed", packed::run),
         ("time", time::run),
         ("liars", liars::run),
         ("churn", churn::run),
+        ("discovery", discovery::run),
         ("picture", picture),
     ];
     for (name, run) in parts {
