@@ -1,4 +1,5 @@
-//! Kademlia (Maymounkov and Mazières, 2002): up to 20 nodes of each distance by exclusive or; three questions at a time.
+//! Kademlia (Maymounkov and Mazières, 2002): up to 20 nodes of each distance by exclusive or; three questions at
+//! a time.
 
 use std::collections::{BTreeMap, HashSet};
 

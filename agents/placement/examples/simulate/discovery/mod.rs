@@ -1,7 +1,7 @@
 //! How a node's address is found: by Kademlia, as here, and by Chord, while tables are stale.
 //!
-//! Each network is built whole; then a share of its nodes is gone, and nobody has noticed. Records lie with the 20 nodes
-//! that the rule of each names, the number that libp2p keeps. Who is gone does not answer, and is waited for.
+//! Each network is built whole; then a share of its nodes is gone, and nobody has noticed. Records lie with the 20
+//! nodes that the rule of each names, the number that libp2p keeps. Who is gone does not answer, and is waited for.
 
 mod chord;
 mod kademlia;
