@@ -39,6 +39,55 @@ pub fn explain(request: &Request<'_>, plan: &Plan, name: &dyn Fn(usize) -> Strin
     Ok(text)
 }
 
+/// A stage of a chain as it is expected to go.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Expected {
+    /// Who has which layers.
+    pub stage: Stage,
+    /// The class of the node.
+    pub tier: Tier,
+    /// Seconds that it takes for a unit of the work.
+    pub seconds: f64,
+    /// What it waits for meanwhile.
+    pub waits_for: &'static str,
+    /// The way to the next stage; none after the last, or where no link is known.
+    pub hop: Option<Hop>,
+}
+
+/// The way from one stage to the next.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Hop {
+    /// Seconds until a unit is there.
+    pub wait: f64,
+    /// Seconds between one unit and the next.
+    pub flow: f64,
+    /// `distance` or `bandwidth`.
+    pub waits_for: &'static str,
+}
+
+/// Each stage of a chain as it is expected to go.
+pub fn ring(request: &Request<'_>, chain: &Chain) -> Vec<Expected> {
+    let Request { fleet, model, kind, constraints, .. } = request;
+    let of = |(at, stage): (usize, &Stage)| {
+        let link = chain.0.get(at + 1).and_then(|next| hop(fleet, *kind, constraints, stage.node, next.node));
+        let last = stage.end.checked_sub(1).and_then(|last| model.layers.get(last));
+        let bytes = last.map_or(0.0, |layer| layer.cost(*kind).activations);
+        let hop = link.map(|link| {
+            let by_bandwidth = bytes * link.wait_per_byte;
+            let waits_for = if link.wait > by_bandwidth { "distance" } else { "bandwidth" };
+            Hop { wait: link.wait + by_bandwidth, flow: bytes * link.flow_per_byte, waits_for }
+        });
+        Expected {
+            stage: *stage,
+            tier: fleet.nodes.get(stage.node).map_or(Tier::C, Profile::tier),
+            seconds: seconds(fleet, model, *kind, constraints, *stage),
+            waits_for: bound(request, *stage),
+            hop,
+        }
+    };
+    chain.0.iter().enumerate().map(of).collect()
+}
+
 /// The best chain without one of a chain's nodes, the node, and what that chain costs.
 pub fn runner_up(request: &Request<'_>, chain: &Chain) -> Option<(usize, Chain, Figures)> {
     let problem = request.problem();
@@ -84,32 +133,25 @@ fn picture(
     (chain, figures): (&Chain, &Figures),
     name: &dyn Fn(usize) -> String,
 ) {
-    let Request { fleet, model, kind, constraints, .. } = request;
-    for (at, stage) in chain.0.iter().enumerate() {
-        let time = seconds(fleet, model, *kind, constraints, *stage);
-        let bar = "█".repeat(((time / figures.bottleneck * BAR).round() as usize).clamp(1, BAR as usize));
+    for expected in ring(request, chain) {
+        let Expected { stage, tier, seconds, waits_for, hop } = expected;
+        let bar = "█".repeat(((seconds / figures.bottleneck * BAR).round() as usize).clamp(1, BAR as usize));
         line(
             text,
             format_args!(
-                "  ├ {:<12} {}  layers {:>3}..{:<3} {time:>9.5} s  {:<24} {}{}",
+                "  ├ {:<12} {tier}  layers {:>3}..{:<3} {seconds:>9.5} s  {bar:<24} {waits_for}{}",
                 name(stage.node),
-                fleet.nodes.get(stage.node).map_or(Tier::C, Profile::tier),
                 stage.first,
                 stage.end,
-                bar,
-                bound(request, *stage),
-                slowest(time, figures)
+                slowest(seconds, figures)
             ),
         );
-        let Some(next) = chain.0.get(at + 1) else { continue };
-        if let Some(hop) = hop(fleet, *kind, constraints, stage.node, next.node) {
-            let last = stage.end.checked_sub(1).and_then(|last| model.layers.get(last));
-            let bytes = last.map_or(0.0, |layer| layer.cost(*kind).activations);
-            let (wait, flow) = (hop.wait + bytes * hop.wait_per_byte, bytes * hop.flow_per_byte);
-            let why = if hop.wait > bytes * hop.wait_per_byte { "distance" } else { "bandwidth" };
-            line(text, format_args!("  │   hop {wait:>29.5} s  {why}{}", slowest(flow, figures)));
+        if let Some(Hop { wait, flow, waits_for }) = hop {
+            line(text, format_args!("  │   hop {wait:>29.5} s  {waits_for}{}", slowest(flow, figures)));
         }
     }
+    let fleet = request.fleet;
+    let kind = &request.kind;
     if let (Some(first), Some(last)) = (chain.0.first(), chain.0.last()) {
         line(text, format_args!("  ╰ back {:>30.5} s", way_back(fleet, *kind, last.node, first.node)));
     }

@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 use crate::amount::Wei;
 use crate::commands::failover;
 use crate::commands::follow::FollowArgs;
-use crate::commands::hiring::{Aim, HireArgs, Hiring, Work};
+use crate::commands::hiring::{Aim, HireArgs, Hiring, RingLane, Work};
 use crate::config::Config;
 use crate::live::say;
 use crate::output;
@@ -112,6 +112,8 @@ pub struct Quote {
     pub workers: Vec<Address>,
     /// Layers of each stage of a share, `first..end`.
     pub layers: Vec<Range<usize>>,
+    /// How each lane is expected to go, lane by lane.
+    pub ring: Vec<RingLane>,
 }
 
 /// Reads a model with the weights it names, and its data.
@@ -308,6 +310,7 @@ pub async fn place(
         challenge_window: hiring.window,
         workers: hiring.candidates.iter().map(|candidate| candidate.address).collect(),
         layers: ranges,
+        ring: shown.ring.clone(),
     };
     output::print(config.json, &quote, || shown.below(show_quote(&quote)))?;
     if hire.dry_run {

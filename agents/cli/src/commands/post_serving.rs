@@ -19,7 +19,7 @@ use tensorlink_user::serving::{PreparedServing, publish_serving};
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::Wei;
-use crate::commands::hiring::{Aim, HireArgs, Hiring, Work};
+use crate::commands::hiring::{Aim, HireArgs, Hiring, RingLane, Work};
 use crate::commands::local::named;
 use crate::config::Config;
 use crate::hf_tokenizer::HfTokenizer;
@@ -93,6 +93,8 @@ struct Quote {
     challenge_window: u64,
     /// Who is asked, lane by lane.
     workers: Vec<Address>,
+    /// How each lane is expected to go, lane by lane.
+    ring: Vec<RingLane>,
 }
 
 /// Printed once the job runs.
@@ -155,6 +157,7 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
         worker_stake: hiring.asked.stake.into(),
         challenge_window: hiring.window,
         workers: hiring.candidates.iter().map(|candidate| candidate.address).collect(),
+        ring: shown.ring.clone(),
     };
     output::print(config.json, &quote, || shown.below(show(&quote)))?;
     if args.hire.dry_run {

@@ -15,6 +15,7 @@ pub mod work;
 use std::ops::Range;
 
 use tensorlink_placement::constraints::Constraints;
+use tensorlink_placement::explain::{Expected, ring};
 use tensorlink_placement::fleet::Fleet;
 use tensorlink_placement::objective::{Figures, Objective};
 use tensorlink_placement::plan::{Broken, Chain, Plan, Stage};
@@ -108,6 +109,20 @@ impl<'a> Market<'a> {
             slowest.bottleneck = slowest.bottleneck.max(figures.bottleneck);
         }
         Ok(slowest)
+    }
+
+    /// Each lane as it is expected to go, in the order of lanes.
+    ///
+    /// # Errors
+    /// [`Broken`] for a placement that is none of these candidates.
+    pub fn ring(&self, wish: &Wish, placement: &Placement) -> Result<Vec<Expected>, Broken> {
+        let request = self.request(wish);
+        let mut lanes = Vec::new();
+        for chain in placement.plan().chains {
+            request.figures(&chain)?;
+            lanes.extend(ring(&request, &chain));
+        }
+        Ok(lanes)
     }
 
     /// A placement as a picture in text: who, which layers, seconds a hop, what bounds it, and the runner-up.

@@ -123,7 +123,13 @@ fn the_picture_names_workers_and_tells_who_is_the_bottleneck() {
         assert!(text.contains(&short(candidates[*lane].address)), "{text}");
     }
     assert!(text.contains("the bottleneck") && text.contains("runner-up, without 0x"), "{text}");
+    let ring = market.ring(&wish, &placement).unwrap();
+    let layers: Vec<_> = ring.iter().map(|lane| (lane.stage.node, lane.stage.first..lane.stage.end)).collect();
+    assert_eq!(layers, placement.lanes.iter().copied().zip(placement.cut.clone()).collect::<Vec<_>>());
+    assert!(ring[0].hop.is_some() && ring[1].hop.is_none(), "the last stage has no next one: {ring:?}");
     let figures = market.figures(&wish, &placement).unwrap();
+    let slowest = ring.iter().map(|lane| lane.seconds).fold(0.0, f64::max);
+    assert!((slowest / figures.bottleneck - 1.0).abs() < 1e-9, "{ring:?}");
     assert!(figures.bottleneck > 0.15 && figures.latency > figures.bottleneck, "{figures:?}");
 }
 

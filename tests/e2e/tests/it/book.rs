@@ -4,13 +4,12 @@
 //! It takes minutes, and so is named to be among the first: tests start in the order of their names.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream;
 
-use crate::harness::{run, tensorlink};
+use crate::harness::{run, shell, tensorlink};
 use crate::localnet::{Home, free_port};
 
 const MARK: &str = "<!-- walk -->";
@@ -96,16 +95,11 @@ async fn walk(page: &Path) -> Result<usize, String> {
     let state = home.folder().with_file_name("shell");
     for block in &blocks {
         let script = format!(
-            "set -euo pipefail\n[[ ! -f {0} ]] || {{ set +u; . {0}; set -u; }}\n{1}\n{{ export -p; printf 'cd %q\\n' \"$PWD\"; }} >{0}\n",
+            "[[ ! -f {0} ]] || {{ set +u; . {0}; set -u; }}\n{1}\n{{ export -p; printf 'cd %q\\n' \"$PWD\"; }} >{0}\n",
             state.display(),
             block.script.replace(GATEWAY, &gateway)
         );
-        let mut command = Command::new("bash");
-        command.arg("-c").arg(script);
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TENSORLINK_")) {
-            command.env_remove(name);
-        }
-        let mut command = home.at_home(command);
+        let mut command = home.at_home(shell(&script));
         command.env("TENSORLINK", root()).env("PATH", path.as_ref().unwrap()).env("TENSORLINK_HTTP", &gateway);
         let output = run(command, BLOCK).await;
         if !output.ok {

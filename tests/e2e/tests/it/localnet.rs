@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{LONG, Output, eventually, run, tensorlink};
+use crate::harness::{LONG, Output, eventually, run, shell, tensorlink};
 
 /// The network is up within. Putting the model into integers takes ten seconds alone, and minutes among other tests.
 const UP: Duration = LONG;
@@ -62,12 +62,7 @@ impl Home {
 
     /// Runs a command that was printed, in the shell.
     async fn shell(&self, line: &str, limit: Duration) -> Output {
-        let mut command = Command::new("bash");
-        command.args(["-euo", "pipefail", "-c", line]);
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TENSORLINK_")) {
-            command.env_remove(name);
-        }
-        let output = run(self.at_home(command), limit).await;
+        let output = run(self.at_home(shell(line)), limit).await;
         assert!(output.ok, "{line}\nfailed:\n{}{}", output.stdout, output.stderr);
         output
     }

@@ -3,7 +3,10 @@
 use std::ops::Range;
 
 use anyhow::{Context, Result};
+use serde::Serialize;
 use tensorlink_model::partition::PartitionError;
+use tensorlink_placement::explain::Expected;
+use tensorlink_types::Address;
 use tensorlink_user::hire::Candidate;
 use tensorlink_user::placing::{Market, Placement, Seen, Wish, Work};
 use tokio_util::sync::CancellationToken;
@@ -21,8 +24,26 @@ const DEARER: u128 = 2;
 pub struct Shown {
     /// Seconds of a step, or of a token, by what the workers say of their speed.
     pub seconds: f64,
+    /// Each lane as it is expected to go, in the order of lanes.
+    pub ring: Vec<RingLane>,
     /// The ring; nothing where a job is posted.
     picture: String,
+}
+
+/// A lane as it is expected to go, by what its worker says of its speed.
+#[derive(Clone, Debug, Serialize)]
+pub struct RingLane {
+    worker: Address,
+    /// Of its speed: `A`, `B` or `C`.
+    tier: String,
+    /// Layers, `first..end`.
+    layers: Range<usize>,
+    /// What its part of a unit of the work takes.
+    seconds: f64,
+    /// What it waits for meanwhile.
+    waits_for: &'static str,
+    /// Until what it gives is with the next stage; none after the last.
+    hop_seconds: Option<f64>,
 }
 
 impl Shown {
@@ -75,10 +96,21 @@ impl Hiring<'_> {
         let wish = self.wish(shares, Some(self.stages));
         let placement = Placement { lanes: (0..self.candidates.len()).collect(), cut: cut.to_vec() };
         // Programs may need less than was estimated, and stand on workers that the estimate would not fit.
-        let figures = Market::new(&work.weightless(), &seen).figures(&wish, &placement)?;
+        let light = work.weightless();
+        let by_time = Market::new(&light, &seen);
+        let figures = by_time.figures(&wish, &placement)?;
+        let lane = |(expected, candidate): (Expected, &Candidate)| RingLane {
+            worker: candidate.address,
+            tier: expected.tier.to_string(),
+            layers: expected.stage.first..expected.stage.end,
+            seconds: expected.seconds,
+            waits_for: expected.waits_for,
+            hop_seconds: expected.hop.map(|hop| hop.wait),
+        };
+        let ring = by_time.ring(&wish, &placement)?.into_iter().zip(&self.candidates).map(lane).collect();
         let seconds = work.seconds(figures.latency, figures.bottleneck);
         if !self.args.dry_run {
-            return Ok(Shown { seconds, picture: String::new() });
+            return Ok(Shown { seconds, ring, picture: String::new() });
         }
         let mut picture =
             market.explain(&wish, &placement).unwrap_or_else(|broken| format!("the ring is not drawn: {broken}\n"));
@@ -89,7 +121,7 @@ impl Hiring<'_> {
             picture.push_str(&format!("by --objective latency it would be {share:.2} times as long\n"));
         }
         picture.push_str("distances are those to this machine and back; 125 MB/s are assumed of every link\n");
-        Ok(Shown { seconds, picture })
+        Ok(Shown { seconds, ring, picture })
     }
 
     fn wish(&self, shares: u16, stages: Option<u16>) -> Wish {

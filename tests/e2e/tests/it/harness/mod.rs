@@ -15,7 +15,7 @@ pub(crate) use job::{Job, Model, Report, Subject};
 pub(crate) use network::{
     COLLATERAL, FIRST_WORKER, Network, OBSERVER, PURSE, STAKE, TREASURY, USER, VALIDATOR, address, worker_address,
 };
-pub(crate) use process::{Output, Process, run, tensorlink, villain};
+pub(crate) use process::{Output, Process, run, shell, tensorlink, villain};
 pub(crate) use purses::Purses;
 pub(crate) use quiet::{assert_claimed, quiet_run, unshared_run};
 pub(crate) use serving::{Completed, Served, Serving, Shape};

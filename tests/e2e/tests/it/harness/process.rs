@@ -147,13 +147,25 @@ pub(crate) fn bounded(program: &Command) -> Command {
     command
 }
 
-fn bare(path: &Path) -> Command {
-    let mut command = Command::new(path);
+/// A shell that carries out a script, with nothing of our own environment that would configure `tensorlink`.
+pub(crate) fn shell(script: &str) -> Command {
+    let mut command = Command::new("bash");
+    command.args(["-euo", "pipefail", "-c", script]);
+    forget_settings(&mut command);
+    command
+}
+
+fn forget_settings(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         if name == "RUST_LOG" || name.to_string_lossy().starts_with("TENSORLINK_") {
             command.env_remove(name);
         }
     }
+}
+
+fn bare(path: &Path) -> Command {
+    let mut command = Command::new(path);
+    forget_settings(&mut command);
     // Nor anything of a network that runs for whoever runs the tests.
     command.env("TENSORLINK_HOME", "/nonexistent");
     // How fast this machine is, is measured once for all of them.
