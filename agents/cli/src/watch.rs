@@ -37,7 +37,7 @@ use self::ending::{Ending, heard};
 use self::evaluation::{Evaluation, Tested};
 use self::lanes::{Lanes, News};
 use self::losses::{Losses, misled};
-use self::settling::{collect, gas, given, wind_up};
+use self::settling::{collect, gas, given};
 use self::silence::Silence;
 use self::stops::Judge;
 use self::summary::{Summary, show, write};
@@ -45,6 +45,7 @@ use self::summary::{Summary, show, write};
 pub use losses::{Loss, Past, Why};
 pub use model::{Learned, exportable};
 pub use serving::serving;
+pub use settling::wind_up;
 pub use stops::{Early, Rules, Stop};
 
 /// Time between two looks at the chain, and between two plain lines.
@@ -85,7 +86,7 @@ pub async fn follow(
     let watched = tokio::select! {
         () = shutdown.cancelled() => {
             let out = follow.out.map_or(String::new(), |out| format!(" --out {}", out.display()));
-            bail!("interrupted; the job goes on, to its last step: `tensorlink job watch {job}{out}` takes it up again")
+            bail!("interrupted; the job goes on without this command: `tensorlink job watch {job}{out}` takes it up again")
         }
         watched = watch(config, (node, user), (&view, note, follow), &mut balance, before) => watched?,
     };
@@ -98,12 +99,13 @@ pub async fn follow(
     let mut report = balance.settled().await?;
     let before_it = given((node, user), before).await?;
     // Only now is all of what it began with beyond dispute.
-    if let Some(loss) = misled(&user.events().borrow(), before) {
-        return Ok(Some(loss));
+    let misled = misled(&user.events().borrow(), before);
+    if misled.is_some() && follow.failover.is_some() {
+        return Ok(misled);
     }
 
     let intervals = patiently(async || user.final_everywhere(&view).await).await?;
-    let wanted = intervals >= view.intervals || stopped.is_some() || follow.out.is_some();
+    let wanted = misled.is_none() && (intervals >= view.intervals || stopped.is_some() || follow.out.is_some());
     let taken = if wanted { Some(model::take(user, (&view, note), intervals, follow.out).await) } else { None };
     // What was paid is told in any case.
     let (taken, failed) = match taken.transpose() {
@@ -135,6 +137,12 @@ pub async fn follow(
     };
     write(follow.report, &summary)?;
     output::print(config.json, &summary, || show(&summary, &view, note.label()))?;
+    if let Some(wrong) = misled.and_then(|loss| loss.misled_by()) {
+        bail!(
+            "job {job} began with a state of job {wrong} that was proved wrong: `tensorlink job resume {wrong}` goes on from \
+             before that"
+        );
+    }
     failed.map_or(Ok(None), Err)
 }
 
@@ -210,8 +218,7 @@ async fn watch(
                 }
                 silence.look(view, user, config.json)?;
                 if ending.is_none() {
-                    let done = lanes.done().saturating_add(balance.report.claims_committed.into());
-                    if let Some(loss) = losses.look(&silence, (view, user, done), before) {
+                    if let Some(loss) = losses.look(&mut silence, (view, user, &lanes), before) {
                         return Ok(Watched::Lost(loss));
                     }
                     evaluation.begin(balance.report.claimed_everywhere(view.stages));

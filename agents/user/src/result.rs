@@ -48,16 +48,28 @@ pub enum ResultError {
 /// Which claims states are taken from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Claims {
-    /// Any that is on chain: it may still turn out to be wrong.
+    /// Any that is on chain and not void: it may still turn out to be wrong.
     Committed,
+    /// The same, of one replica.
+    Of(u16),
     /// Those that nobody can challenge any more.
     Final,
+}
+
+impl Claims {
+    /// Whether a replica's are among them.
+    pub(crate) const fn are_of(self, replica: u16) -> bool {
+        match self {
+            Self::Committed | Self::Final => true,
+            Self::Of(one) => one == replica,
+        }
+    }
 }
 
 impl fmt::Display for Claims {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Committed => "confirmed",
+            Self::Committed | Self::Of(_) => "confirmed",
             Self::Final => "final",
         })
     }

@@ -193,21 +193,23 @@ impl User {
         self.fetching.final_everywhere(job).await
     }
 
-    /// Intervals, from the first on, that every stage has claimed, by confirmed events, and that no conviction has
-    /// voided: they may still turn out to be wrong.
+    /// The replica that has come furthest, and after how many intervals each of its stages has made a claim that can be
+    /// gone on from, though it may still turn out to be wrong. Of a convicted lane those are the final ones alone: who
+    /// lied once may have lied before.
     ///
     /// # Errors
     /// [`ChainError`].
-    pub async fn claimed_everywhere(&self, job: &JobView) -> Result<u32, ChainError> {
-        self.fetching.claimed_everywhere(job).await
+    pub async fn furthest(&self, job: &JobView) -> Result<(u16, u32), ChainError> {
+        self.fetching.furthest(job).await
     }
 
-    /// The most intervals, of so many, after which somebody says that it has each stage's state; 0 if nobody has any.
+    /// The most intervals of a replica, of so many, after which somebody says that it has each stage's state; none if
+    /// nobody has any, and 0 if there are none.
     ///
     /// # Errors
     /// [`ResultError`] when the chain fails.
-    pub async fn newest_kept(&self, job: &JobView, most: u32) -> Result<u32, ResultError> {
-        self.fetching.newest_kept(job, most).await
+    pub async fn newest_kept(&self, job: &JobView, of: (u16, u32)) -> Result<Option<u32>, ResultError> {
+        self.fetching.newest_kept(job, of).await
     }
 
     /// Fetches the stages as they are after an interval, each equal to a claim on chain, of those confirmed here.

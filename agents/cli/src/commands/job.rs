@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::advice;
 use crate::amount::Wei;
-use crate::commands::{failover, find_job, hiring, post, post_serving, resume};
+use crate::commands::{failover, find_job, follow, hiring, post, post_serving, resume};
 use crate::config::Config;
 use crate::node::{self, Node};
 use crate::signs::{Due, Duty, Sign, look};
@@ -54,6 +54,10 @@ Example:
         /// job that was stopped, what it had learned by the last interval that is final in every stage.
         #[arg(long, value_name = "FOLDER")]
         out: Option<PathBuf>,
+        /// Seconds of silence after which a worker is given up, and a training goes on without it, in another job that
+        /// this command posts and pays [default: as was said when it was posted to be followed; else never]. 0: never.
+        #[arg(long, value_name = "SECONDS")]
+        failover: Option<u64>,
     },
     /// Show a job.
     Status {
@@ -121,14 +125,15 @@ pub async fn run(config: &Config, command: JobCommand, shutdown: CancellationTok
         JobCommand::Post(args) => post::run(config, &args, shutdown).await,
         JobCommand::Serve(args) => post_serving::run(config, &args, shutdown).await,
         JobCommand::Resume(args) => resume::run(config, &args, shutdown).await,
-        JobCommand::Watch { job, report, out } => {
+        JobCommand::Watch { job, report, out, failover } => {
             let node = Node::start_to_pay(config, hiring::DISK, &shutdown).await?;
             let view = find_job(node.ports.chain.as_ref(), JobId(job)).await?;
             let (report, out) = (report.as_deref(), out.as_deref());
             match view.kind {
                 JobKind::Training => {
                     let follow = Follow { report, out, rules: Rules::default(), failover: None };
-                    Box::pin(failover::take_up(config, node, view.id, follow, &shutdown)).await
+                    let said = failover.map(|seconds| Follow { failover: follow::failover(Some(seconds)), ..follow });
+                    Box::pin(failover::take_up(config, node, view.id, (follow, said), &shutdown)).await
                 }
                 JobKind::Serving if out.is_some() => bail!("job {job} trains nothing: leave out --out"),
                 JobKind::Serving => {

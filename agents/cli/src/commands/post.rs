@@ -23,7 +23,7 @@ use tensorlink_training::model::language::Origin;
 use tensorlink_training::{CompiledStage, DataError, LanguageModel, Model, Training, TrainingSet};
 use tensorlink_types::{Address, U256};
 use tensorlink_user::hire::Candidate;
-use tensorlink_user::{Draft, JobNote, PrepareError, Prepared, publish};
+use tensorlink_user::{Draft, PrepareError, Prepared, publish};
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::Wei;
@@ -320,26 +320,7 @@ pub async fn place(
     let bounds = follow.map(|follow| follow.rules).unwrap_or_default().bounds();
     let published = publish(hiring.node.ports.store.as_ref(), &draft, &prepared, bounds).await?;
     let work = Work::training(&published, (intervals, steps_per_interval), None);
-    launch(config, hiring, (work, &published.note), &prices, follow, &shutdown).await
-}
-
-/// Posts a training job, hires at these prices, starts it, and follows it if that was asked for.
-pub(super) async fn launch(
-    config: &Config,
-    hiring: Hiring<'_>,
-    (work, note): (Work, &JobNote),
-    prices: &[u128],
-    follow: Option<Follow<'_>>,
-    shutdown: &CancellationToken,
-) -> Result<()> {
-    let job = hiring.post(work, note).await?;
-    hiring.start(job, prices, shutdown).await?;
-    if let Some(follow) = follow {
-        return Box::pin(failover::follow(config, hiring, (job, note), follow, shutdown)).await;
-    }
-    say!("job {job} runs; follow it with `tensorlink job watch {job}`");
-    hiring.node.net.shutdown().await;
-    Ok(())
+    failover::launch(config, hiring, (work, &published.note), &prices, (follow, Vec::new()), &shutdown).await
 }
 
 /// Memory with which workers who offer equally much could train a draft in so many stages, bytes.

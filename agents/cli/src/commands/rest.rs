@@ -7,7 +7,7 @@ use tensorlink_node::footprint::Footprint;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::price::price_per_interval;
 use tensorlink_types::{JobId, U256};
-use tensorlink_user::{Claims, JobNote, ResultError, ResumeError, Resumption};
+use tensorlink_user::{Claims, JobNote, ResultError, ResumeError, Resumption, User};
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::Wei;
@@ -45,19 +45,26 @@ pub(super) struct Rest {
     pub(super) quote: Quote,
 }
 
+/// Fetches and publishes the states after so many intervals of a job, which end in such claims.
+pub(super) async fn fetch(
+    user: &User,
+    (former, note): (&JobView, &JobNote),
+    (from, claims): (u32, Claims),
+) -> Result<Resumption> {
+    say!("fetching the states after {from} of {} intervals ...", former.intervals);
+    user.resume(former, note, (from, claims)).await.map_err(|error| explained(error, from))
+}
+
 impl Rest {
-    /// Fetches the states after so many intervals of a job, which end in such claims, and chooses workers for the rest.
-    /// Of the deposit no more is put up than this share, unless the rest needs more.
+    /// Chooses workers for the rest of a job after so many of its intervals. Of the deposit no more is put up than this
+    /// share, unless the rest needs more.
     pub(super) async fn hire(
         hiring: &mut Hiring<'_>,
-        (former, note): (&JobView, &JobNote),
-        (from, claims): (u32, Claims),
+        (former, from): (&JobView, u32),
+        Resumption { programs, published, bounds }: Resumption,
         share: U256,
         shutdown: &CancellationToken,
     ) -> Result<Self> {
-        say!("fetching the states after {from} of {} intervals ...", former.intervals);
-        let resumed = hiring.user.resume(former, note, (from, claims)).await;
-        let Resumption { programs, published, bounds } = resumed.map_err(|error| explained(error, from))?;
         let (intervals, per_interval) = (former.intervals.saturating_sub(from), former.steps_per_interval);
         let needs = programs.iter().map(|program| Footprint::training(program, per_interval).alone());
         hiring.fit_programs(shutdown, needs.collect()).await?;

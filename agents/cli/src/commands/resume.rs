@@ -9,10 +9,10 @@ use tensorlink_types::abi::JobKind;
 use tensorlink_user::{Claims, JobNote};
 use tokio_util::sync::CancellationToken;
 
+use crate::commands::failover;
 use crate::commands::follow::FollowArgs;
 use crate::commands::hiring::{self, Hiring};
-use crate::commands::post::launch;
-use crate::commands::rest::{Rest, show};
+use crate::commands::rest::{Rest, fetch, show};
 use crate::config::Config;
 use crate::watch::{Follow, exportable};
 use crate::{node, output};
@@ -54,14 +54,16 @@ pub async fn run(config: &Config, args: &ResumeArgs, shutdown: CancellationToken
         "all {finished} intervals of job {} are done: nothing is left to resume",
         former.id
     );
+    let before = failover::inherited(&hiring, former.id).await?;
     let deposit = hiring.deposit;
-    let rest = Rest::hire(&mut hiring, (&former, &note), (from, Claims::Final), deposit, &shutdown).await?;
+    let resumption = fetch(&hiring.user, (&former, &note), (from, Claims::Final)).await?;
+    let rest = Rest::hire(&mut hiring, (&former, from), resumption, deposit, &shutdown).await?;
     output::print(config.json, &rest.quote, || show(&rest.quote))?;
     if args.hire.dry_run {
         return Ok(());
     }
     let follow = args.follow.follow().map(|follow| Follow { rules: follow.rules.within(rest.bounds), ..follow });
-    launch(config, hiring, (rest.work, &rest.note), &rest.prices, follow, &shutdown).await
+    failover::launch(config, hiring, (rest.work, &rest.note), &rest.prices, (follow, before), &shutdown).await
 }
 
 /// Whether there is something to go on with.

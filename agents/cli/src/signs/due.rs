@@ -128,9 +128,9 @@ impl Signs {
             return Due { what: Duty::Seal, by, then };
         }
         let then = format!(
-            "the job stands still, and nobody can take its place: the user ends it by `tensorlink job cancel {job}` and \
-             goes on with other workers by `tensorlink job resume {job} --stages {} --deposit AMOUNT`; after the \
-             deadline anybody can end it; what is claimed is paid, the rest comes back",
+            "the job stands still until whoever follows it goes on without this worker (--failover), or its user ends it by \
+             `tensorlink job cancel {job}` and goes on by `tensorlink job resume {job} --stages {} --deposit AMOUNT`; \
+             after the deadline anybody can end it; what is claimed is paid, the rest comes back",
             view.stages
         );
         Due { what: Duty::Claim, by: deadline, then }

@@ -13,6 +13,7 @@ pub mod look;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::ports::{Event, EventAt};
 use tensorlink_proof::challenge::{Game, Told};
 use tensorlink_types::abi::Demand;
@@ -199,9 +200,10 @@ impl Signs {
         self.lanes.iter().map(|(lane, heard)| (*lane, heard.worker, heard.last))
     }
 
-    /// Whether the job has begun and takes claims.
-    pub const fn is_running(&self) -> bool {
-        self.deadline.is_some() && self.closed_at.is_none()
+    /// Whether a lane owes claims: of a job that has begun and takes some.
+    pub fn owes_claims(&self, view: &JobView, lane: Lane) -> bool {
+        let owes = |heard: &Heard| !heard.void && heard.claimed.max(heard.sealed) < view.intervals;
+        self.deadline.is_some() && self.closed_at.is_none() && self.lanes.get(&lane).is_some_and(owes)
     }
 
     /// Whether a lane's worker was convicted.

@@ -44,6 +44,14 @@ impl Lanes {
         self.0.values().map(|progress| u64::from(progress.step)).sum()
     }
 
+    /// The lanes that have done the fewest steps, if others have done more.
+    pub(super) fn behind(&self) -> Vec<Lane> {
+        let least = self.step();
+        let behind: Vec<Lane> =
+            self.0.iter().filter(|(_, progress)| progress.step == least).map(|(lane, _)| *lane).collect();
+        if behind.len() < self.0.len() { behind } else { Vec::new() }
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         self.0.values().map(|progress| progress.bytes_moved).sum()
     }

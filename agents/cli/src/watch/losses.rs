@@ -1,15 +1,17 @@
 //! When a training goes on in another job: a worker was convicted or says nothing, nobody gets on, or what the job
 //! began with was proved wrong.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::ports::{Event, EventAt};
-use tensorlink_types::{Address, JobId};
+use tensorlink_types::{Address, JobId, U256};
 use tensorlink_user::{JobNote, User};
 
+use super::lanes::Lanes;
 use super::silence::Silence;
 
 /// A job in which nobody comes on is given up after so many times the silence that is borne of a worker.
@@ -60,14 +62,18 @@ impl fmt::Display for Loss {
 }
 
 /// A job that was given up, and what became of it.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Past {
     /// The job.
     pub view: JobView,
     /// What its user wrote down of it.
     pub note: JobNote,
-    /// Intervals after which a later job has gone on from it.
+    /// The replica from whose states a later job has gone on, and after how many intervals.
+    pub replica: u16,
+    /// None of them: 0.
     pub taken: u32,
+    /// Its escrow, wei.
+    pub deposit: U256,
     /// Why it was given up.
     pub loss: Loss,
     /// Whether its escrow came back, as far as is known here.
@@ -79,7 +85,7 @@ pub struct Past {
 pub(super) struct Losses {
     /// Silence of a worker that is borne; none where a job is never given up.
     borne: Option<Duration>,
-    /// What all lanes had done together when something was done last, and when that was seen.
+    /// The most steps that all lanes had done together, and when that was seen.
     done: (u64, Instant),
 }
 
@@ -88,39 +94,40 @@ impl Losses {
         Self { borne, done: (0, Instant::now()) }
     }
 
-    /// Whether a job is to be given up, whose lanes have `done` so much together, and why.
+    /// Whether a job is to be given up, and why, its lanes being so far.
     pub(super) fn look(
         &mut self,
-        silence: &Silence,
-        (view, user, done): (&JobView, &User, u64),
+        silence: &mut Silence,
+        (view, user, lanes): (&JobView, &User, &Lanes),
         before: &[Past],
     ) -> Option<Loss> {
+        let borne = self.borne?.as_secs();
         let events = user.events();
         if let Some(loss) = misled(&events.borrow(), before) {
             return Some(loss);
         }
-        let borne = self.borne?.as_secs();
         if convicted(&events.borrow(), view.id) {
-            return Some(Loss { why: Why::Convicted, workers: silence.convicted() });
-        }
-        if !silence.is_due(view) {
-            return None;
+            return Some(Loss { why: Why::Convicted, workers: convicts(&events.borrow(), view.id, before) });
         }
         let workers = silence.lost(view, user, borne);
+        if !silence.are_claims_due(view) {
+            return None;
+        }
         if !workers.is_empty() {
             return Some(Loss { why: Why::Silent(borne), workers });
         }
-        self.stalled(done, Instant::now())
+        let why = self.stalled(lanes.done(), Instant::now())?;
+        Some(Loss { why, workers: silence.holders(&lanes.behind()) })
     }
 
-    /// Whether nobody has come on for long, all lanes having `done` so much together by now.
-    fn stalled(&mut self, done: u64, now: Instant) -> Option<Loss> {
-        if done != self.done.0 {
+    /// Whether nobody has come on for long, all lanes having `done` so many steps together by now.
+    fn stalled(&mut self, done: u64, now: Instant) -> Option<Why> {
+        if done > self.done.0 {
             self.done = (done, now);
         }
         let stalled = self.borne?.saturating_mul(STALLED);
         let is_over = now.saturating_duration_since(self.done.1) > stalled;
-        is_over.then(|| Loss { why: Why::Stalled(stalled.as_secs()), workers: Vec::new() })
+        is_over.then_some(Why::Stalled(stalled.as_secs()))
     }
 }
 
@@ -130,20 +137,33 @@ fn convicted(events: &[EventAt], of: JobId) -> bool {
     events.iter().rev().any(closed)
 }
 
-/// The oldest of the jobs before of which a state was taken that a void claim ends in, or a claim after one.
-pub(super) fn misled(events: &[EventAt], before: &[Past]) -> Option<Loss> {
-    first_void(events, before.iter().map(|past| (past.view.id, past.taken)))
-        .map(|job| Loss { why: Why::Misled(job), workers: Vec::new() })
+/// Who was convicted in a job, and in those before it.
+fn convicts(events: &[EventAt], of: JobId, before: &[Past]) -> Vec<Address> {
+    let ours = |job: JobId| job == of || before.iter().any(|past| past.view.id == job);
+    let convict = |at: &EventAt| match &at.event {
+        Event::Convicted { lane, worker, .. } if ours(lane.job) => Some(*worker),
+        _ => None,
+    };
+    let convicts: BTreeSet<Address> = events.iter().filter_map(convict).collect();
+    convicts.into_iter().collect()
 }
 
-/// The same, of jobs with the intervals after which a later one has gone on from them.
-fn first_void(events: &[EventAt], before: impl IntoIterator<Item = (JobId, u32)>) -> Option<JobId> {
-    let is_void = |(job, taken): &(JobId, u32)| {
-        let is_of =
-            |at: &EventAt| matches!(&at.event, Event::ClaimsVoided { lane, from } if lane.job == *job && from < taken);
+/// The oldest of the jobs before of which a state was taken that a void claim ends in, or a claim after one.
+pub(super) fn misled(events: &[EventAt], before: &[Past]) -> Option<Loss> {
+    let job = first_void(events, before.iter().map(|past| (past.view.id, past.replica, past.taken)))?;
+    Some(Loss { why: Why::Misled(job), workers: convicts(events, job, before) })
+}
+
+/// The same, of jobs with the replica and the intervals after which a later one has gone on from it.
+fn first_void(events: &[EventAt], before: impl IntoIterator<Item = (JobId, u16, u32)>) -> Option<JobId> {
+    let is_void = |(job, replica, taken): &(JobId, u16, u32)| {
+        let is_of = |at: &EventAt| match &at.event {
+            Event::ClaimsVoided { lane, from } => lane.job == *job && lane.replica == *replica && from < taken,
+            _ => false,
+        };
         events.iter().any(is_of)
     };
-    before.into_iter().find(is_void).map(|(job, _)| job)
+    before.into_iter().find(is_void).map(|(job, ..)| job)
 }
 
 #[cfg(test)]
@@ -163,12 +183,14 @@ mod tests {
 
     #[test]
     fn a_state_that_was_taken_is_wrong_where_a_claim_before_it_is_void() {
-        let before = [(JobId(1), 3), (JobId(2), 5)];
+        let before = [(JobId(1), 0, 3), (JobId(2), 0, 5)];
         let misled_by = |events: &[EventAt]| first_void(events, before);
         assert_eq!(misled_by(&[voided(JobId(1), 3), voided(JobId(2), 5)]), None, "nothing after them was taken");
         assert_eq!(misled_by(&[voided(JobId(3), 0)]), None, "another job");
         assert_eq!(misled_by(&[voided(JobId(2), 4)]), Some(JobId(2)));
         assert_eq!(misled_by(&[voided(JobId(2), 4), voided(JobId(1), 2)]), Some(JobId(1)), "the first wrong one");
+        let other = [(JobId(1), 1, 3)];
+        assert_eq!(first_void(&[voided(JobId(1), 2)], other), None, "another replica's states were taken");
     }
 
     #[test]
@@ -185,8 +207,7 @@ mod tests {
         let after = |seconds| now + Duration::from_secs(seconds);
         assert_eq!(losses.stalled(1, after(1000)), None, "it has just been done");
         assert_eq!(losses.stalled(1, after(1060)), None);
-        let loss = losses.stalled(1, after(1061)).unwrap();
-        assert_eq!((loss.why, loss.workers.len()), (Why::Stalled(60), 0));
+        assert_eq!(losses.stalled(0, after(1061)), Some(Why::Stalled(60)), "less than before is nothing new");
         assert_eq!(losses.stalled(2, after(1061)), None);
         assert_eq!(Losses::new(None).stalled(0, after(9999)), None, "it is never given up");
     }

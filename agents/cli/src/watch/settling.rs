@@ -17,7 +17,7 @@ use crate::report::Report;
 
 /// Moves a job towards its settlement, and fetches what that brings; whether it is settled. Not only once: until that
 /// is confirmed a reorganisation may undo it.
-pub(super) async fn wind_up(node: &Node, user: &User, view: &JobView) -> Result<bool, ChainError> {
+pub async fn wind_up(node: &Node, user: &User, view: &JobView) -> Result<bool, ChainError> {
     match user.wind_up(view.id).await {
         Ok(settled) => {
             if settled {

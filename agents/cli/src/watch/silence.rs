@@ -17,6 +17,8 @@ use crate::{live, output, when};
 
 /// Seconds without a sign of life after which a worker is called silent. Workers speak to their peers every two.
 const PATIENCE: u64 = 60;
+/// Seconds in which somebody of the network is heard, by whoever is in it.
+const DEAF: u64 = 20;
 
 /// The signs of life of a followed job.
 pub(super) struct Silence {
@@ -27,6 +29,8 @@ pub(super) struct Silence {
     /// When each lane did something on chain, by this machine's clock: blocks' times may be far from it.
     seen: BTreeMap<Lane, u64>,
     since: u64,
+    /// When it was last asked who is lost, by the same clock.
+    looked: u64,
     silent: BTreeSet<Lane>,
     seal_window: u64,
 }
@@ -56,6 +60,7 @@ impl Silence {
             told: Told::default(),
             seen: BTreeMap::new(),
             since: when::now(),
+            looked: when::now(),
             silent: BTreeSet::new(),
             seal_window,
         }
@@ -95,12 +100,16 @@ impl Silence {
         self.silent.retain(|lane| held.contains(lane));
     }
 
-    /// Workers of a running job of whom nothing was heard for more than so many seconds though something is due of
-    /// them, if every replica has one, or a convicted one.
-    pub(super) fn lost(&self, view: &JobView, user: &User, borne: u64) -> Vec<Address> {
+    /// Workers that owe claims and of whom nothing was heard for more than so many seconds, if every replica has one,
+    /// or a convicted one.
+    pub(super) fn lost(&mut self, view: &JobView, user: &User, borne: u64) -> Vec<Address> {
         let now = when::now();
-        // Who hears nobody at all is out of the network itself.
-        if user.last_heard().is_none_or(|at| now.saturating_sub(at) > borne) {
+        // Who slept, or hears nobody at all, is out of the network itself: everybody has time to be heard again.
+        let unheard = user.last_heard().is_none_or(|at| now.saturating_sub(at) > DEAF);
+        let deaf = unheard || now.saturating_sub(self.looked) > DEAF;
+        self.looked = now;
+        if deaf {
+            self.since = now;
             return Vec::new();
         }
         self.lost_at(view, |worker| user.last_message(worker), borne, now)
@@ -108,12 +117,9 @@ impl Silence {
 
     fn lost_at(&self, view: &JobView, message: impl Fn(Address) -> Option<u64>, borne: u64, now: u64) -> Vec<Address> {
         let (mut broken, mut workers) = (BTreeSet::new(), Vec::new());
-        if !self.signs.is_running() {
-            return workers;
-        }
         for (lane, worker, _) in self.signs.lanes() {
             let silent = now.saturating_sub(self.heard(lane, message(worker))) > borne;
-            if silent && self.signs.due(view, lane, self.seal_window).is_some() {
+            if silent && self.signs.owes_claims(view, lane) {
                 workers.push(worker);
                 broken.insert(lane.replica);
             } else if self.signs.is_void(lane) {
@@ -126,16 +132,14 @@ impl Silence {
         workers
     }
 
-    /// Workers that were convicted in this job.
-    pub(super) fn convicted(&self) -> Vec<Address> {
-        let void = self.signs.lanes().filter(|(lane, ..)| self.signs.is_void(*lane));
-        void.map(|(_, worker, _)| worker).collect()
+    /// Whether somebody owes claims still.
+    pub(super) fn are_claims_due(&self, view: &JobView) -> bool {
+        self.signs.lanes().any(|(lane, ..)| self.signs.owes_claims(view, lane))
     }
 
-    /// Whether the job runs and something is due of a worker still.
-    pub(super) fn is_due(&self, view: &JobView) -> bool {
-        self.signs.is_running()
-            && self.signs.lanes().any(|(lane, ..)| self.signs.due(view, lane, self.seal_window).is_some())
+    /// Who holds these lanes.
+    pub(super) fn holders(&self, lanes: &[Lane]) -> Vec<Address> {
+        self.signs.lanes().filter(|(lane, ..)| lanes.contains(lane)).map(|(_, worker, _)| worker).collect()
     }
 
     /// When a lane was heard of last, by this machine's clock, its worker having said something last at that time.
@@ -220,7 +224,17 @@ mod tests {
         signs.take_in(&at(10, Event::JobAccepted { job: JOB, offers: vec![offer(0), offer(1)] }));
         let events = tokio::sync::watch::channel(Vec::new()).1;
         let (seen, silent) = (BTreeMap::new(), BTreeSet::new());
-        Silence { job: JOB, signs, events, told: Told::default(), seen, since: 1000, silent, seal_window: 10 }
+        Silence {
+            job: JOB,
+            signs,
+            events,
+            told: Told::default(),
+            seen,
+            since: 1000,
+            looked: 1000,
+            silent,
+            seal_window: 10,
+        }
     }
 
     fn at(timestamp: u64, event: Event) -> EventAt {
@@ -275,12 +289,14 @@ mod tests {
         silence.signs.take_in(&at(20, started));
         assert!(silence.lost_at(&view, first(1000), 5, 1005).is_empty(), "not yet");
         assert_eq!(silence.lost_at(&view, first(1005), 5, 1006), [WORKERS[1]]);
-        assert!(silence.is_due(&view) && silence.convicted().is_empty());
+        assert!(silence.are_claims_due(&view));
+        let second = Lane { job: JOB, stage: 1, replica: 0 };
+        assert_eq!(silence.holders(&[second]), [WORKERS[1]]);
         let two = JobView { replicas: 2, ..view };
         assert!(silence.lost_at(&two, first(1005), 5, 1006).is_empty(), "the other replica goes on");
         silence.signs.take_in(&at(30, Event::JobClosing { job: JOB, convicted: false }));
         assert!(silence.lost_at(&view, first(1005), 5, 1006).is_empty(), "its user cancelled it");
-        assert!(!silence.is_due(&view));
+        assert!(!silence.are_claims_due(&view));
     }
 
     #[test]

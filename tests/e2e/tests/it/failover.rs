@@ -5,10 +5,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tensorlink_node::ports::chain::Event;
-use tensorlink_types::JobId;
 use tensorlink_types::abi::Claim;
+use tensorlink_types::{JobId, U256};
 
-use crate::harness::{Job, LIMIT, Network, Report, Subject, assert_claimed, quiet_run, run, worker_address};
+use crate::harness::{
+    Job, LIMIT, Network, Report, Subject, USER, address, assert_claimed, quiet_run, run, whole_sno, worker_address,
+};
 
 /// Long enough to be in its middle when its first claims are on chain.
 const JOB: Job = Job {
@@ -37,7 +39,8 @@ async fn a_training_goes_on_without_a_worker_that_is_gone() {
     network.said("user", "goes on after", LIMIT).await;
     eprintln!("another job runs {:.1} s after a worker was killed", cut.elapsed().as_secs_f64());
     let report = JOB.settled(&mut network, LIMIT).await;
-    assert_went_on(&network, &report);
+    assert_went_on(&network, &JOB, &report);
+    assert!(report.posted()[1].firstStep > 0, "its first states are kept");
     assert_eq!(report.json["before"][0]["why"]["silent"], 10, "{}", report.json);
     assert_eq!(report.json["before"][0]["workers"], json!([worker_address(gone)]));
     assert!(report.slashed().is_empty(), "who is gone loses its place and nothing else");
@@ -58,21 +61,53 @@ async fn whoever_follows_a_training_again_goes_on_with_it_as_well() {
     network.cut("user");
     Job::watch(&mut network);
     let report = JOB.settled(&mut network, LIMIT).await;
-    assert_went_on(&network, &report);
+    assert_went_on(&network, &JOB, &report);
     assert!(report.slashed().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_training_goes_on_without_a_worker_that_is_convicted() {
+    let report = convicted(&JOB).await;
+    assert_eq!(report.json["before"][0]["workers"], json!([worker_address(1)]));
+}
+
+/// From the states of the replica that did not lie.
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_go_on_from_the_states_of_the_honest_one() {
+    // A conviction comes within two windows, and the job takes longer.
+    let report = convicted(&Job { stages: 1, replicas: 2, steps: 1800, ..JOB }).await;
+    assert!(report.posted()[1].firstStep > 0, "the honest replica's claims stand");
+}
+
+/// A job of a liar and an honest worker, which an honest one goes on with in the liar's place.
+async fn convicted(job: &Job) -> Report {
     let mut network = Network::start(3).await;
     network.start_workers([0, 2]).await;
     network.start_part(1, (200, "gather_grad", r#"{"flip":2}"#)).await;
-    JOB.post_to_go_on(&mut network, BORNE);
-    let report = JOB.settled(&mut network, LIMIT).await;
+    job.post_to_go_on(&mut network, BORNE);
+    let report = job.settled(&mut network, LIMIT).await;
     assert_eq!(report.json["before"][0]["why"], "convicted", "{}", report.json);
     assert_eq!(report.json["before"][0]["convictions"][0]["worker"], json!(worker_address(1)));
     assert!(report.json["convictions"].as_array().unwrap().is_empty(), "in the other job everybody is honest");
-    assert_went_on(&network, &report);
+    assert_went_on(&network, job, &report);
+    report
+}
+
+/// Who has no more than the deposit goes on once that is back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_training_waits_for_its_escrow_where_the_account_has_no_other() {
+    let mut network = Network::start(3).await;
+    network.start_workers(0..3).await;
+    JOB.post_to_go_on(&mut network, BORNE);
+    network.await_claim_of_each(&JOB, LIMIT).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    // All but half of what was put up.
+    let left = whole_sno(network.owned(address(USER)).await - Job::deposit() / U256::from(2));
+    network.ok(USER, &["stake", &left.to_string()]).await;
+    network.cut_worker(hired(&network, JobId(1)).await);
+    network.said("user", "waiting until the escrow of job 1 is back", LIMIT).await;
+    let report = JOB.settled(&mut network, LIMIT).await;
+    assert_went_on(&network, &JOB, &report);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -100,19 +135,24 @@ async fn hired(network: &Network, of: JobId) -> usize {
 }
 
 /// The training was done by two jobs together, in the bits of one that nothing disturbs.
-fn assert_went_on(network: &Network, report: &Report) {
+fn assert_went_on(network: &Network, job: &Job, report: &Report) {
     assert!(report.number("held_out_percent") > 22.0, "{}", report.json);
     let (terms, keys) = (report.posted(), report.keys());
     assert_eq!((terms.len(), terms[1].continues), (2, 1));
     assert_eq!(keys[0], keys[1]);
-    let taken = terms[1].firstStep / JOB.steps_per_interval;
-    assert!((1..JOB.intervals()).contains(&taken), "it went on in its middle, after {taken} intervals");
+    let taken = terms[1].firstStep / job.steps_per_interval;
+    assert!(taken < job.intervals(), "it went on in its middle, after {taken} intervals");
     assert_eq!(report.json["before"][0]["intervals"], taken);
-    assert!(terms[1].intervals + taken == JOB.intervals());
+    assert!(terms[1].intervals + taken == job.intervals());
     let quiet = quiet_run(network, &network.path("text.txt"), &terms[0], keys[0]);
     let (first, rest): (Vec<Claim>, Vec<Claim>) =
         report.claims().into_iter().partition(|claim| claim.lane().job == JobId(1));
-    let first: Vec<Claim> = first.into_iter().filter(|claim| claim.interval < taken).collect();
+    let void = report.pick(|event| match event {
+        Event::ClaimsVoided { lane, from } => Some((*lane, *from)),
+        _ => None,
+    });
+    let is_void = |claim: &Claim| void.iter().any(|(lane, from)| *lane == claim.lane() && *from <= claim.interval);
+    let first: Vec<Claim> = first.into_iter().filter(|claim| claim.interval < taken && !is_void(claim)).collect();
     assert!(rest.iter().any(|claim| claim.interval == terms[1].intervals - 1), "the rest is claimed to its end");
     assert_claimed(&first, &quiet);
     assert_claimed(&rest, &quiet[taken as usize..]);

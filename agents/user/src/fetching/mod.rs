@@ -1,13 +1,14 @@
 //! What a job came to, fetched from its workers and checked against their claims.
 
-use std::collections::HashSet;
+mod newest;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use cid::Cid;
 use tensorlink_node::custody::holders;
 use tensorlink_node::interval::state_root_of;
-use tensorlink_node::ports::chain::JobView;
+use tensorlink_node::ports::chain::{JobView, LaneView};
 use tensorlink_node::ports::{ChainError, EventAt, Owner, Protocol, Store};
 use tensorlink_node::retry::{Failure, Policy, retry};
 use tensorlink_node::wire::manifest::{MAX_MANIFEST, MAX_PROGRAM, Manifest, ManifestError, TrainingFiles, parse_cid};
@@ -26,8 +27,6 @@ use crate::publish::JobNote;
 use crate::result::{Claims, ResultError, TrainedStage};
 use crate::told::claims_of;
 
-/// Intervals, from the newest back, whose states are asked for when a training goes on.
-const LOOKED_BACK: u32 = 1024;
 /// Attempts to get a state from those who may have it.
 const PATIENCE: Policy = Policy { attempts: 8, first: Duration::from_millis(500), longest: Duration::from_secs(4) };
 
@@ -61,75 +60,6 @@ impl Fetching {
             everywhere = everywhere.min(of_stage);
         }
         Ok(everywhere)
-    }
-
-    /// Intervals, from the first on, that every stage has claimed, by confirmed events, and that no conviction has
-    /// voided.
-    ///
-    /// # Errors
-    /// [`ChainError`].
-    pub(crate) async fn claimed_everywhere(&self, job: &JobView) -> Result<u32, ChainError> {
-        let mut everywhere = job.intervals;
-        for stage in 0..job.stages {
-            let mut of_stage = 0;
-            for replica in 0..job.replicas {
-                let lane = Lane { job: job.id, stage, replica };
-                let void_from = self.ports.chain.lane(lane).await?.void_from.unwrap_or(job.intervals);
-                let claimed = claims_of(&self.events.borrow(), lane, 0..void_from).last();
-                of_stage = of_stage.max(claimed.map_or(0, |(claim, _)| claim.interval.saturating_add(1)));
-            }
-            everywhere = everywhere.min(of_stage);
-        }
-        Ok(everywhere)
-    }
-
-    /// The most intervals, of so many, after which somebody says that it has each stage's state; 0 if nobody has any.
-    ///
-    /// # Errors
-    /// [`ResultError`] when the chain fails.
-    pub(crate) async fn newest_kept(&self, job: &JobView, most: u32) -> Result<u32, ResultError> {
-        // Who cannot be reached is asked once.
-        let mut gone = HashSet::new();
-        let (mut intervals, oldest) = (most, most.saturating_sub(LOOKED_BACK));
-        // Stages that have the state after so many, one after another.
-        let (mut agreed, mut stage) = (0, 0);
-        while agreed < job.stages {
-            if intervals == oldest {
-                return Ok(0);
-            }
-            if self.is_kept(job, (stage, intervals - 1), &mut gone).await? {
-                agreed += 1;
-                stage = if stage + 1 < job.stages { stage + 1 } else { 0 };
-            } else {
-                (intervals, agreed) = (intervals - 1, 0);
-            }
-        }
-        Ok(intervals)
-    }
-
-    /// Whether somebody says that it has the state that a stage's claim of an interval ends in.
-    async fn is_kept(
-        &self,
-        job: &JobView,
-        (stage, interval): (u16, u32),
-        gone: &mut HashSet<Address>,
-    ) -> Result<bool, ResultError> {
-        for replica in 0..job.replicas {
-            let lane = Lane { job: job.id, stage, replica };
-            let Some(claim) = self.claim_of(lane, interval, Claims::Committed).await? else { continue };
-            let id = self.ports.contracts.claim_id(&claim);
-            for holder in holders(self.ports.chain.as_ref(), job, lane).await? {
-                if gone.contains(&holder) {
-                    continue;
-                }
-                match self.file_of(holder, id).await {
-                    Ok(_) => return Ok(true),
-                    Err(ResultError::Net(_)) => drop(gone.insert(holder)),
-                    Err(_) => {}
-                }
-            }
-        }
-        Ok(false)
     }
 
     /// Fetches the stages as they are after an interval, each equal to a claim on chain, of those confirmed here.
@@ -201,7 +131,7 @@ impl Fetching {
         program: &Program,
     ) -> Result<(Vec<Tensor>, B256), ResultError> {
         let mut reasons = Vec::new();
-        for replica in 0..job.replicas {
+        for replica in (0..job.replicas).filter(|replica| claims.are_of(*replica)) {
             let lane = Lane { job: job.id, stage, replica };
             let Some(claim) = self.claim_of(lane, interval, claims).await? else { continue };
             let id = self.ports.contracts.claim_id(&claim);
@@ -223,7 +153,8 @@ impl Fetching {
 
     /// The lane's claim for an interval, if it is one of those.
     async fn claim_of(&self, lane: Lane, interval: u32, claims: Claims) -> Result<Option<Claim>, ResultError> {
-        if claims == Claims::Final && self.ports.chain.lane(lane).await?.finalized <= interval {
+        let LaneView { finalized, void_from, .. } = self.ports.chain.lane(lane).await?;
+        if void_from.is_some_and(|from| from <= interval) || (claims == Claims::Final && finalized <= interval) {
             return Ok(None);
         }
         let claim = claims_of(&self.events.borrow(), lane, interval..interval.saturating_add(1)).next();
