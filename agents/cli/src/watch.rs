@@ -45,7 +45,7 @@ use self::summary::{Summary, show, write};
 pub use losses::{Loss, Past, Why};
 pub use model::{Learned, exportable};
 pub use serving::serving;
-pub use settling::wind_up;
+pub use settling::{close, wind_up};
 pub use stops::{Early, Rules, Stop};
 
 /// Time between two looks at the chain, and between two plain lines.

@@ -150,10 +150,8 @@ fn picture(
             line(text, format_args!("  │   hop {wait:>29.5} s  {waits_for}{}", slowest(flow, figures)));
         }
     }
-    let fleet = request.fleet;
-    let kind = &request.kind;
     if let (Some(first), Some(last)) = (chain.0.first(), chain.0.last()) {
-        line(text, format_args!("  ╰ back {:>30.5} s", way_back(fleet, *kind, last.node, first.node)));
+        line(text, format_args!("  ╰ back {:>30.5} s", way_back(request.fleet, request.kind, last.node, first.node)));
     }
 }
 

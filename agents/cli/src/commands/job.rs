@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::advice;
 use crate::amount::Wei;
-use crate::commands::{failover, find_job, follow, hiring, post, post_serving, resume};
+use crate::commands::{failover, find_job, hiring, post, post_serving, resume};
 use crate::config::Config;
 use crate::node::{self, Node};
 use crate::signs::{Due, Duty, Sign, look};
@@ -125,14 +125,13 @@ pub async fn run(config: &Config, command: JobCommand, shutdown: CancellationTok
         JobCommand::Post(args) => post::run(config, &args, shutdown).await,
         JobCommand::Serve(args) => post_serving::run(config, &args, shutdown).await,
         JobCommand::Resume(args) => resume::run(config, &args, shutdown).await,
-        JobCommand::Watch { job, report, out, failover } => {
+        JobCommand::Watch { job, report, out, failover: said } => {
             let node = Node::start_to_pay(config, hiring::DISK, &shutdown).await?;
             let view = find_job(node.ports.chain.as_ref(), JobId(job)).await?;
             let (report, out) = (report.as_deref(), out.as_deref());
             match view.kind {
                 JobKind::Training => {
                     let follow = Follow { report, out, rules: Rules::default(), failover: None };
-                    let said = failover.map(|seconds| Follow { failover: follow::failover(Some(seconds)), ..follow });
                     Box::pin(failover::take_up(config, node, view.id, (follow, said), &shutdown)).await
                 }
                 JobKind::Serving if out.is_some() => bail!("job {job} trains nothing: leave out --out"),

@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use tensorlink_node::ports::chain::{JobState, JobView};
-use tensorlink_node::ports::{Call, ChainError};
+use tensorlink_node::ports::ChainError;
+use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::wire::gossip::Progress;
 use tensorlink_types::JobId;
 
+use super::settling::close;
 use super::stops::{Judge, Stop};
 use crate::live::say;
 use crate::node::Node;
@@ -49,21 +50,12 @@ impl Ending {
         if !claimed && self.since.elapsed() <= CLAIMS {
             return Ok(());
         }
-        let cancel = async {
-            let chain = &node.ports.chain;
-            if chain.job(view.id).await?.is_some_and(|job| job.state == JobState::Running) {
-                chain.send(Call::Cancel { job: view.id }).await?;
-            }
-            Ok::<(), ChainError>(())
-        };
-        match cancel.await {
-            // Refused where it was closed just now.
-            Ok(()) | Err(ChainError::Reverted { .. }) => Ok(()),
+        match close(node, view.id).await {
             Err(error @ (ChainError::Unavailable(_) | ChainError::Pending(_))) => {
                 tracing::warn!(job = %view.id, %error, "the job cannot be cancelled yet");
                 Ok(())
             }
-            Err(error) => Err(error),
+            closed => closed,
         }
     }
 }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use tensorlink_node::ports::chain::JobView;
+use tensorlink_node::ports::chain::{JobState, JobView};
 use tensorlink_node::ports::{Call, ChainError};
+use tensorlink_types::JobId;
 use tensorlink_user::User;
 
 use super::balance::Balance;
@@ -32,6 +33,19 @@ pub async fn wind_up(node: &Node, user: &User, view: &JobView) -> Result<bool, C
         Err(error) => return Err(error),
     }
     Ok(false)
+}
+
+/// Closes a job that still runs.
+pub async fn close(node: &Node, job: JobId) -> Result<(), ChainError> {
+    let chain = &node.ports.chain;
+    if chain.job(job).await?.is_none_or(|view| view.state != JobState::Running) {
+        return Ok(());
+    }
+    match chain.send(Call::Cancel { job }).await {
+        // Refused where it was closed just now.
+        Ok(_) | Err(ChainError::Reverted { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Fetches what came back.

@@ -50,9 +50,9 @@ impl Line {
     }
 
     /// Another job goes on from this one: whoever follows it is led there.
-    pub(super) fn lead_on(journal: &Journal, job: JobId, next: Option<JobId>) -> Result<(), JournalError> {
+    pub(super) fn lead_on(journal: &Journal, job: JobId, next: JobId) -> Result<(), JournalError> {
         match Self::read(journal, job)? {
-            Some(line) => Self { next, ..line }.write(journal, job),
+            Some(line) => Self { next: Some(next), ..line }.write(journal, job),
             None => Ok(()),
         }
     }

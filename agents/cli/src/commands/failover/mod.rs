@@ -10,24 +10,23 @@
 mod line;
 mod onward;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use tensorlink_node::Journal;
-use tensorlink_node::ports::Call;
-use tensorlink_node::ports::chain::{ChainError, JobState};
 use tensorlink_types::JobId;
 use tensorlink_user::{JobNote, User};
 use tokio_util::sync::CancellationToken;
 
+use crate::commands::follow::failover;
 use crate::commands::hiring::{Hiring, Work, read_note};
 use crate::config::Config;
 use crate::live::say;
 use crate::node::Node;
 use crate::watch;
-use crate::watch::{Follow, Loss, Past, patiently};
+use crate::watch::{Follow, Loss, Past, close, patiently};
 
 use self::line::Line;
 pub(super) use self::line::inherited;
-use self::onward::{close, go_on};
+use self::onward::{go_on, is_begun};
 
 /// Jobs in a row from which none of the intervals is taken.
 const FRUITLESS: u32 = 3;
@@ -60,7 +59,7 @@ pub(super) async fn launch(
         line.write(&journal, job)?;
     }
     if let Some(former) = former {
-        Line::lead_on(&journal, former, Some(job))?;
+        Line::lead_on(&journal, former, job)?;
     }
     hiring.start(job, prices, shutdown).await?;
     let (Some(follow), Some(line)) = (follow, line) else {
@@ -73,12 +72,12 @@ pub(super) async fn launch(
 }
 
 /// Follows a training after an interruption, by what was written down of it if it was posted to be followed.
-/// `failover`, if it is named, replaces what was said then.
+/// `said`: the seconds of silence that are borne, in place of what was said then.
 pub(super) async fn take_up(
     config: &Config,
     node: Node,
     mut job: JobId,
-    (follow, failover): (Follow<'_>, Option<Follow<'_>>),
+    (follow, said): (Follow<'_>, Option<u64>),
     shutdown: &CancellationToken,
 ) -> Result<()> {
     let journal = node.ports.journal.clone();
@@ -98,25 +97,14 @@ pub(super) async fn take_up(
         node.net.shutdown().await;
         return Ok(());
     };
-    if let Some(said) = failover {
-        line.failover = said.failover;
+    if said.is_some() {
+        line.failover = failover(said);
     }
     let hire = line.hire.clone();
     let mut hiring = Hiring::on(node, &hire, shutdown).await?;
     hiring.deposit = line.deposit;
     hiring.user.avoid(line.before.iter().flat_map(|past| past.loss.workers.iter().copied()));
     follow_on(config, hiring, Current { job, note, line }, follow, shutdown).await
-}
-
-/// Whether a job of ours that was posted to go on with another has begun; if not, it is cancelled.
-async fn is_begun(node: &Node, job: JobId) -> Result<bool, ChainError> {
-    let view = patiently(async || node.ports.chain.job(job).await).await?;
-    // After a reorganisation the number may be another's.
-    let Some(view) = view.filter(|view| view.user == node.ports.identity.address()) else { return Ok(false) };
-    if matches!(view.state, JobState::Posted | JobState::Accepted) {
-        node.ports.chain.send(Call::Cancel { job }).await?;
-    }
-    Ok(view.started_at > 0)
 }
 
 /// Follows a training to its end, through as many jobs as it takes.
@@ -164,7 +152,7 @@ async fn follow_on(
                 give_up(&mut current, &journal)?;
                 failed = Some(error);
                 // Nobody waits for a worker that is gone, and the escrow comes back.
-                if let Err(error) = close(&hiring, current.job).await {
+                if let Err(error) = patiently(async || close(&hiring.node, current.job).await).await {
                     say!("it is not closed ({error}); `tensorlink job cancel {}` does it later", current.job);
                 }
             }
@@ -188,15 +176,12 @@ async fn replaced(
     loss: &Loss,
     shutdown: &CancellationToken,
 ) -> Result<bool> {
-    for _ in 1..ATTEMPTS {
+    let mut attempts = 1;
+    loop {
         match go_on(config, hiring, current, loss, shutdown).await {
-            Err(error) if shutdown.is_cancelled() => return Err(error),
-            Err(error) => say!("{error:#}; trying again"),
+            Err(error) if attempts < ATTEMPTS && !shutdown.is_cancelled() => say!("{error:#}; trying again"),
             went_on => return went_on,
         }
-    }
-    tokio::select! {
-        () = shutdown.cancelled() => Err(anyhow!("interrupted")),
-        went_on = go_on(config, hiring, current, loss, shutdown) => went_on,
+        attempts += 1;
     }
 }

@@ -16,8 +16,9 @@ use crate::commands::hiring::Hiring;
 use crate::commands::rest::{Rest, fetch, show};
 use crate::config::Config;
 use crate::live::say;
+use crate::node::Node;
 use crate::output;
-use crate::watch::{Loss, Past, patiently, wind_up};
+use crate::watch::{Loss, Past, close, patiently, wind_up};
 
 /// Time for the newest states to be kept once a job is closed.
 const KEEPING: Duration = Duration::from_secs(3);
@@ -46,7 +47,7 @@ pub(super) async fn go_on(
     if claimed >= former.intervals {
         return Ok(false);
     }
-    close(hiring, *job).await?;
+    patiently(async || close(&hiring.node, *job).await).await?;
     cancel_unbegun(hiring, former.id).await?;
     // Before the job is settled: then nobody need have its states any more.
     let mut most = claimed;
@@ -99,35 +100,27 @@ fn is_withheld(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(ResumeError::Result(ResultError::Withheld { .. })))
 }
 
-/// Closes a job that still runs.
-pub(super) async fn close(hiring: &Hiring<'_>, job: JobId) -> Result<(), ChainError> {
-    let chain = &hiring.node.ports.chain;
-    patiently(async || {
-        if chain.job(job).await?.is_none_or(|view| view.state != JobState::Running) {
-            return Ok(());
-        }
-        match chain.send(Call::Cancel { job }).await {
-            // Refused where it was closed just now.
-            Ok(_) | Err(ChainError::Reverted { .. }) => Ok(()),
-            Err(error) => Err(error),
-        }
-    })
-    .await
+/// Whether a job of ours that was posted to go on with another has begun; if not, it is cancelled: whoever posted it
+/// was interrupted.
+pub(super) async fn is_begun(node: &Node, job: JobId) -> Result<bool, ChainError> {
+    let view = patiently(async || node.ports.chain.job(job).await).await?;
+    // After a reorganisation the number may be another's.
+    let Some(view) = view.filter(|view| view.user == node.ports.identity.address()) else { return Ok(false) };
+    if matches!(view.state, JobState::Posted | JobState::Accepted) {
+        node.ports.chain.send(Call::Cancel { job }).await?;
+    }
+    Ok(view.started_at > 0)
 }
 
-/// Cancels what was posted to go on with a job and has not begun: whoever posted it was interrupted.
+/// Cancels what was posted to go on with a job and has not begun.
 async fn cancel_unbegun(hiring: &Hiring<'_>, former: JobId) -> Result<(), ChainError> {
     let posted = |event: &Event| match event {
         Event::JobPosted { job, terms, .. } if terms.continues == former.0 => Some(*job),
         _ => None,
     };
     let jobs: Vec<JobId> = hiring.user.events().borrow().iter().filter_map(|at| posted(&at.event)).collect();
-    let chain = &hiring.node.ports.chain;
     for job in jobs {
-        let view = patiently(async || chain.job(job).await).await?;
-        if view.is_some_and(|view| matches!(view.state, JobState::Posted | JobState::Accepted)) {
-            chain.send(Call::Cancel { job }).await?;
-        }
+        is_begun(&hiring.node, job).await?;
     }
     Ok(())
 }

@@ -229,21 +229,13 @@ impl Job {
         network.spawn(NAME, command);
     }
 
-    /// The command that does.
-    pub(crate) fn posting_to_go_on(&self, network: &Network, borne: &str) -> Command {
-        let mut command = self.posting_only(network);
-        command.args(["--failover", borne]);
-        command
-    }
-
     /// The command that posts and follows it, and no other job.
     pub(crate) fn posting(&self, network: &Network) -> Command {
-        let mut command = self.posting_only(network);
-        command.args(["--failover", "0"]);
-        command
+        self.posting_to_go_on(network, "0")
     }
 
-    fn posting_only(&self, network: &Network) -> Command {
+    /// The command that goes on in other jobs.
+    pub(crate) fn posting_to_go_on(&self, network: &Network, borne: &str) -> Command {
         let (model, report) = (network.path("model.json"), network.path("report.json"));
         std::fs::write(&model, self.subject.model(self.steps).to_string()).unwrap();
         let data = self.subject.data(network);
@@ -252,6 +244,7 @@ impl Job {
         command.args(["--steps-per-interval", &self.steps_per_interval.to_string(), "--token", self.token]);
         command.args(["--challenge-window", &self.challenge_window.to_string()]);
         command.arg("--model").arg(model).arg("--data").arg(data).arg("--report").arg(report);
+        command.args(["--failover", borne]);
         command
     }
 
