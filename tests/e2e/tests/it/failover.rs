@@ -27,12 +27,7 @@ const BORNE: &str = "10";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_training_goes_on_without_a_worker_that_is_gone() {
-    let mut network = Network::start(3).await;
-    network.start_workers(0..3).await;
-    JOB.post_to_go_on(&mut network, BORNE);
-    network.await_claim_of_each(&JOB, LIMIT).await;
-    // The first states are with their keepers a moment later.
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    let mut network = midway().await;
     let gone = hired(&network, JobId(1)).await;
     network.cut_worker(gone);
     let cut = Instant::now();
@@ -48,11 +43,7 @@ async fn a_training_goes_on_without_a_worker_that_is_gone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_follows_a_training_again_goes_on_with_it_as_well() {
-    let mut network = Network::start(3).await;
-    network.start_workers(0..3).await;
-    JOB.post_to_go_on(&mut network, BORNE);
-    network.await_claim_of_each(&JOB, LIMIT).await;
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    let mut network = midway().await;
     network.cut("user");
     network.cut_worker(hired(&network, JobId(1)).await);
     // Once more while it looks for somebody else.
@@ -84,11 +75,7 @@ async fn a_training_goes_on_without_a_worker_that_is_convicted() {
 /// Who has no more than the deposit goes on once that is back.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_training_waits_for_its_escrow_where_the_account_has_no_other() {
-    let mut network = Network::start(3).await;
-    network.start_workers(0..3).await;
-    JOB.post_to_go_on(&mut network, BORNE);
-    network.await_claim_of_each(&JOB, LIMIT).await;
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    let mut network = midway().await;
     // All but half of what was put up.
     let left = whole_sno(network.owned(address(USER)).await - Job::deposit() / U256::from(2));
     network.ok(USER, &["stake", &left.to_string()]).await;
@@ -111,6 +98,17 @@ async fn where_nobody_can_take_a_place_the_job_ends_and_its_escrow_comes_back() 
     assert!(!posted.ok && posted.stderr.contains("`tensorlink job resume 1` tries again"), "{}", posted.stderr);
     let refunds = network.events().await.into_iter().filter(|at| matches!(at.event, Event::JobSettled { .. }));
     assert_eq!(refunds.count(), 1, "the job is settled all the same");
+}
+
+/// A training of two of three workers, the first states of which are with their keepers.
+async fn midway() -> Network {
+    let mut network = Network::start(3).await;
+    network.start_workers(0..3).await;
+    JOB.post_to_go_on(&mut network, BORNE);
+    network.await_claim_of_each(&JOB, LIMIT).await;
+    // They are a moment later.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    network
 }
 
 /// A worker that holds a lane of a job.

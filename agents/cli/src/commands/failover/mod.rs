@@ -10,7 +10,7 @@
 mod line;
 mod onward;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use tensorlink_node::Journal;
 use tensorlink_types::JobId;
 use tensorlink_user::{JobNote, User};
@@ -92,6 +92,11 @@ pub(super) async fn take_up(
     }
     let note: JobNote = read_note(&node, job)?;
     let Some(mut line) = line else {
+        ensure!(
+            said.is_none_or(|seconds| seconds == 0),
+            "job {job} was not posted to be followed, so nothing says how workers are hired: leave out --failover, and \
+             `tensorlink job resume {job} --watch` goes on once it has ended"
+        );
         let user = User::start(node.ports.clone(), shutdown.clone()).await?;
         watch::follow(config, (&node, &user), (job, &note), &follow, &mut [], shutdown).await?;
         node.net.shutdown().await;

@@ -26,15 +26,8 @@ impl Tables {
                 let from = net.ids.partition_point(|id| *id < low);
                 let to = net.ids.partition_point(|id| *id <= low | ((1 << bit) - 1));
                 let mut bucket: Vec<usize> = (from..to).collect();
-                while bucket.len() > BUCKET {
-                    bucket.swap_remove(draws.below(bucket.len()));
-                    if bucket.len() > 4 * BUCKET {
-                        // Of many, as many by chance.
-                        bucket = (0..4 * BUCKET).map(|_| from + draws.below(to - from)).collect();
-                        bucket.sort_unstable();
-                        bucket.dedup();
-                    }
-                }
+                draws.shuffle(&mut bucket);
+                bucket.truncate(BUCKET);
                 known.extend(bucket);
             }
             known
