@@ -139,35 +139,46 @@ impl Libp2pCertificates {
         certificate::parse(cert).map_err(|_| CertificateError::BadEncoding)?;
         Ok(())
     }
+}
 
-    fn check_signature(
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        // INVARIANT: the handshake is signed by the certificate's key, so the certificate was not copied.
-        certificate::parse(cert)
-            .map_err(|_| CertificateError::BadEncoding)?
-            .verify_signature(signed.scheme, message, signed.signature())
-            .map_err(|_| CertificateError::BadSignature)?;
-        Ok(HandshakeSignatureValid::assertion())
-    }
+/// What both verifiers' traits ask about signatures, in the same words: servers and clients prove themselves alike.
+macro_rules! signatures {
+    () => {
+        fn verify_tls12_signature(
+            &self,
+            _: &[u8],
+            _: &CertificateDer<'_>,
+            _: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, rustls::Error> {
+            Err(rustls::Error::General("only TLS 1.3 is spoken here".into()))
+        }
 
-    fn schemes() -> Vec<SignatureScheme> {
-        use SignatureScheme as S;
-        vec![
-            S::ECDSA_NISTP256_SHA256,
-            S::ECDSA_NISTP384_SHA384,
-            S::ED25519,
-            S::RSA_PSS_SHA512,
-            S::RSA_PSS_SHA384,
-            S::RSA_PSS_SHA256,
-        ]
-    }
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            cert: &CertificateDer<'_>,
+            signed: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, rustls::Error> {
+            // INVARIANT: the handshake is signed by the certificate's key, so the certificate was not copied.
+            certificate::parse(cert)
+                .map_err(|_| CertificateError::BadEncoding)?
+                .verify_signature(signed.scheme, message, signed.signature())
+                .map_err(|_| CertificateError::BadSignature)?;
+            Ok(HandshakeSignatureValid::assertion())
+        }
 
-    fn old_version() -> rustls::Error {
-        rustls::Error::General("only TLS 1.3 is spoken here".into())
-    }
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            use SignatureScheme as S;
+            vec![
+                S::ECDSA_NISTP256_SHA256,
+                S::ECDSA_NISTP384_SHA384,
+                S::ED25519,
+                S::RSA_PSS_SHA512,
+                S::RSA_PSS_SHA384,
+                S::RSA_PSS_SHA256,
+            ]
+        }
+    };
 }
 
 impl ServerCertVerifier for Libp2pCertificates {
@@ -182,27 +193,7 @@ impl ServerCertVerifier for Libp2pCertificates {
         Self::check(cert, intermediates).map(|()| ServerCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Err(Self::old_version())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Self::check_signature(message, cert, signed)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        Self::schemes()
-    }
+    signatures!();
 }
 
 impl ClientCertVerifier for Libp2pCertificates {
@@ -220,27 +211,7 @@ impl ClientCertVerifier for Libp2pCertificates {
         Self::check(cert, intermediates).map(|()| ClientCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Err(Self::old_version())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Self::check_signature(message, cert, signed)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        Self::schemes()
-    }
+    signatures!();
 }
 
 #[cfg(test)]

@@ -66,23 +66,7 @@ async fn a_restart_tells_all_events_once_and_in_order() {
 
 #[tokio::test]
 async fn amounts_of_any_size_are_remembered() {
-    let terms = JobTerms {
-        kind: 0,
-        token: Address::ZERO,
-        stages: 1,
-        replicas: 1,
-        intervals: 1,
-        stepsPerInterval: 1,
-        acceptBy: U256::from(1).to(),
-        duration: U256::from(1).to(),
-        challengeWindow: 1,
-        workerStake: u128::MAX,
-        continues: 0,
-        firstStep: 0,
-        programs: vec![],
-        initialStates: vec![],
-        manifest: vec![1].into(),
-    };
+    let terms = JobTerms { workerStake: u128::MAX, manifest: vec![1].into(), ..JobTerms::default() };
     let worker = Address::repeat_byte(1);
     let expires = U256::from(1).to();
     let offer = Offer { job: 1, worker, pricePerInterval: u128::MAX, expires, ..Offer::default() };
