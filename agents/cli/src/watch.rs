@@ -3,6 +3,7 @@
 mod balance;
 mod ending;
 mod evaluation;
+mod hearing;
 mod lanes;
 mod losses;
 mod model;
@@ -42,6 +43,7 @@ use self::silence::Silence;
 use self::stops::Judge;
 use self::summary::{Summary, show, write};
 
+pub use hearing::Hearing;
 pub use losses::{Loss, Past, Why};
 pub use model::{Learned, exportable};
 pub use serving::serving;
@@ -251,7 +253,10 @@ async fn watch(
 }
 
 /// Asks the chain until it answers, through an outage of its endpoint.
-pub async fn patiently<T>(mut ask: impl AsyncFnMut() -> Result<T, ChainError>) -> Result<T, ChainError> {
+pub async fn patiently<T, F>(mut ask: impl FnMut() -> F) -> Result<T, ChainError>
+where
+    F: Future<Output = Result<T, ChainError>>,
+{
     let asked = Instant::now();
     loop {
         match ask().await {

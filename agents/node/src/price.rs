@@ -50,7 +50,12 @@ pub fn price_per_interval(program: &Program, steps: u32, price_per_gmac: u128) -
 /// Price of a token of a serving lane in wei, by the program of its longest text of `tokens` tokens, rounded up; at
 /// least 1. None if it does not fit.
 pub fn price_per_token(longest: &Program, tokens: u32, price_per_gmac: u128) -> Option<u128> {
-    let price = multiply_adds(longest).checked_mul(price_per_gmac)?;
+    price_of_token(multiply_adds(longest), tokens, price_per_gmac)
+}
+
+/// As [`price_per_token`], by the multiply-adds of that program.
+pub fn price_of_token(longest: u128, tokens: u32, price_per_gmac: u128) -> Option<u128> {
+    let price = longest.checked_mul(price_per_gmac)?;
     let divisor = u128::from(tokens.max(1)).checked_mul(1_000_000_000)?;
     Some(price.div_ceil(divisor).max(1))
 }

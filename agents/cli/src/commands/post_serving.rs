@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::amount::Wei;
 use crate::commands::hiring::{Aim, HireArgs, Hiring, RingLane, Work};
 use crate::commands::local::named;
+use crate::commands::serve_by_workers::Record;
 use crate::config::Config;
 use crate::hf_tokenizer::HfTokenizer;
 use crate::live::say;
@@ -175,7 +176,9 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
         continues: None,
     };
     let note = &published.note;
+    let record = Record::new(&hiring, &prepared)?;
     let job = hiring.post(work, note).await?;
+    record.write(&hiring.node.ports.journal, job)?;
     hiring.start(job, &prices, &shutdown).await?;
     output::print(config.json, &Started { job }, || {
         format!("job {job} runs; serve it with `tensorlink serve {} --job {job}`", args.model.display())
@@ -206,7 +209,7 @@ fn longest(asked: Option<u32>, context: u32) -> Result<u32> {
 }
 
 /// Most tokens to pay for, such that the escrow covers them in every lane, and their audits (rules P-3, P-29).
-fn tokens(
+pub(super) fn tokens(
     asked: Option<u32>,
     (deposit, parameters): (U256, &Parameters),
     (prices, longest): (&[u128], u32),

@@ -36,6 +36,8 @@ const DEFAULT_QUEUE: usize = 64;
 const DEFAULT_TEXTS: usize = 8;
 /// Most of them: each keeps the keys and values of its tokens in memory.
 const MAX_TEXTS: usize = 256;
+/// Seconds of a worker's silence that are borne: clients wait for a token for a minute.
+const DEFAULT_FAILOVER: u64 = 30;
 /// Largest body, below which memory for requests stays bounded on small machines too.
 const MAX_BODY: u64 = 256 << 20;
 /// For requests under way when the process is asked to stop.
@@ -82,6 +84,10 @@ pub struct ServeArgs {
     /// Seconds until a text's first token, and from token to token; of vectors, until they are there [default: 60].
     #[arg(long, env = "TENSORLINK_TIMEOUT", value_name = "SECONDS")]
     pub timeout: Option<u64>,
+    /// With --job: seconds of silence after which a worker is given up, and another is hired in its place, in another
+    /// job of the same terms [default: 30]. It is at once where it was convicted. 0: never.
+    #[arg(long, env = "TENSORLINK_FAILOVER", requires = "job", value_name = "SECONDS")]
+    pub failover: Option<u64>,
     #[command(flatten)]
     pub how: Quantising,
     #[command(flatten)]
@@ -104,6 +110,7 @@ struct Plan {
     strict: bool,
     queue: usize,
     texts: usize,
+    failover: Option<Duration>,
     how: Quantising,
     acceptance: Acceptance,
     device: Option<String>,
@@ -193,6 +200,9 @@ impl Plan {
             strict: args.strict || file.strict,
             queue,
             texts,
+            failover: Some(args.failover.or(file.failover).unwrap_or(DEFAULT_FAILOVER))
+                .filter(|seconds| *seconds > 0)
+                .map(Duration::from_secs),
             how: Quantising {
                 calibration: args.how.calibration.or_else(|| file.calibration.clone()),
                 setting: args.how.setting.or(file.setting),
@@ -216,7 +226,7 @@ impl Plan {
 
     async fn backend(self: &Arc<Self>, config: &Config, shutdown: &CancellationToken) -> Result<Computing> {
         if let (Some(job), [(id, path)]) = (self.job, self.models.as_slice()) {
-            return Computing::there(config, (job, self.queue), (id, path), shutdown).await;
+            return Computing::there(config, (job, self.queue, self.failover), (id, path), shutdown).await;
         }
         let plan = Arc::clone(self);
         let opened = tokio::task::spawn_blocking(move || {

@@ -11,14 +11,13 @@ use tensorlink_types::{Address, JobId, Lane};
 use tensorlink_user::User;
 use tokio::sync::watch::Receiver;
 
+use super::hearing::Hearing;
 use super::told::Told;
 use crate::signs::{Due, Kind, Sign, Signs};
 use crate::{live, output, when};
 
 /// Seconds without a sign of life after which a worker is called silent. Workers speak to their peers every two.
 const PATIENCE: u64 = 60;
-/// Seconds in which somebody of the network is heard, by whoever is in it.
-const DEAF: u64 = 20;
 
 /// The signs of life of a followed job.
 pub(super) struct Silence {
@@ -28,9 +27,7 @@ pub(super) struct Silence {
     told: Told,
     /// When each lane did something on chain, by this machine's clock: blocks' times may be far from it.
     seen: BTreeMap<Lane, u64>,
-    since: u64,
-    /// When it was last asked who is lost, by the same clock.
-    looked: u64,
+    hearing: Hearing,
     silent: BTreeSet<Lane>,
     seal_window: u64,
 }
@@ -59,8 +56,7 @@ impl Silence {
             events: user.events(),
             told: Told::default(),
             seen: BTreeMap::new(),
-            since: when::now(),
-            looked: when::now(),
+            hearing: Hearing::new(when::now()),
             silent: BTreeSet::new(),
             seal_window,
         }
@@ -104,12 +100,7 @@ impl Silence {
     /// or a convicted one.
     pub(super) fn lost(&mut self, view: &JobView, user: &User, borne: u64) -> Vec<Address> {
         let now = when::now();
-        // Who slept, or hears nobody at all, is out of the network itself: everybody has time to be heard again.
-        let unheard = user.last_heard().is_none_or(|at| now.saturating_sub(at) > DEAF);
-        let deaf = unheard || now.saturating_sub(self.looked) > DEAF;
-        self.looked = now;
-        if deaf {
-            self.since = now;
+        if !self.hearing.look((user.last_heard(), borne), now) {
             return Vec::new();
         }
         self.lost_at(view, |worker| user.last_message(worker), borne, now)
@@ -144,7 +135,7 @@ impl Silence {
 
     /// When a lane was heard of last, by this machine's clock, its worker having said something last at that time.
     fn heard(&self, lane: Lane, message: Option<u64>) -> u64 {
-        self.seen.get(&lane).copied().max(message).unwrap_or_default().max(self.since)
+        self.seen.get(&lane).copied().max(message).unwrap_or_default().max(self.hearing.since())
     }
 
     /// Lanes that fell silent, are heard of again or owe nothing more, when their workers said something last by this
@@ -230,8 +221,7 @@ mod tests {
             events,
             told: Told::default(),
             seen,
-            since: 1000,
-            looked: 1000,
+            hearing: Hearing::new(1000),
             silent,
             seal_window: 10,
         }

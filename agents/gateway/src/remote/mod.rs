@@ -2,14 +2,13 @@
 
 mod continued;
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream::{StreamExt, TryStreamExt, iter};
 use tensorlink_types::JobId;
-use tensorlink_user::serving::{Pipeline, Receipts, TextError};
+use tensorlink_user::serving::{Pipelines, Receipts, TextError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::task::TaskTracker;
 
@@ -41,7 +40,7 @@ pub enum Words {
 /// A model that others compute.
 pub struct Remote {
     model: [Model; 1],
-    pipeline: Arc<Pipeline>,
+    pipelines: Arc<Pipelines>,
     words: Words,
     /// One for each request, held until all of its texts are at their end.
     places: Arc<Semaphore>,
@@ -51,21 +50,24 @@ pub struct Remote {
 
 /// The place of a request, shared by its texts.
 type Place = Arc<OwnedSemaphorePermit>;
+/// The job and number by which the receipts of a text are asked for.
+type Reserved = (JobId, u32);
 
 impl Remote {
-    /// A model over a pipeline of its stages; at most `queue` requests at once.
-    pub fn new(model: Model, pipeline: Pipeline, words: Words, queue: usize) -> Self {
-        let (pipeline, places) = (Arc::new(pipeline), Arc::new(Semaphore::new(queue)));
-        Self { model: [model], pipeline, words, places, texts: TaskTracker::new() }
+    /// A model over pipelines of its stages; at most `queue` requests at once.
+    pub fn new(model: Model, pipelines: Arc<Pipelines>, words: Words, queue: usize) -> Self {
+        let places = Arc::new(Semaphore::new(queue));
+        Self { model: [model], pipelines, words, places, texts: TaskTracker::new() }
     }
 
     /// Takes no more texts, and pays for those that were delivered. The job stays open.
     pub async fn close(&self) {
         self.texts.close();
+        self.pipelines.mend(false);
         if tokio::time::timeout(LAST, self.texts.wait()).await.is_err() {
             tracing::warn!("{} texts end without receipts, and their workers are not paid", self.texts.len());
         }
-        self.pipeline.close().await;
+        self.pipelines.newest().close().await;
     }
 
     fn place(&self) -> Result<Place, BackendError> {
@@ -74,26 +76,28 @@ impl Remote {
     }
 
     /// Numbers for the texts of a request, and the id of their receipts.
-    fn reserve(&self, texts: usize) -> Result<(Range<u32>, Option<ReceiptId>), BackendError> {
+    fn reserve(&self, texts: usize) -> Result<(Vec<Reserved>, Option<ReceiptId>), BackendError> {
         let count = u32::try_from(texts).map_err(|_| BackendError::Failed("too many texts".into()))?;
-        let numbers = self.pipeline.reserve(count).map_err(refusal)?;
-        let (job, first, last) = (self.pipeline.job().0, numbers.start, numbers.end.saturating_sub(1));
-        Ok((numbers, (count > 0).then_some(ReceiptId { job, first, last })))
+        let pipeline = self.pipelines.newest();
+        let numbers = pipeline.reserve(count).map_err(refusal)?;
+        let (job, first, last) = (pipeline.job(), numbers.start, numbers.end.saturating_sub(1));
+        let receipt = (count > 0).then_some(ReceiptId { job: job.0, first, last });
+        Ok((numbers.map(|number| (job, number)).collect(), receipt))
     }
 
     /// Begins to continue a text.
-    fn begin(&self, language: &Arc<dyn Language>, (number, task): (u32, Task), place: Place) -> Generation {
+    fn begin(&self, language: &Arc<dyn Language>, (number, task): (Reserved, Task), place: Place) -> Generation {
         // SAFETY of the cast: 32 bits fit. Memory is taken as pieces come, not for all at once.
         let (sender, pieces) = mpsc::channel((task.most as usize).saturating_add(1));
         let prompt_tokens = task.prompt_tokens();
-        let (pipeline, language, texts) = (Arc::clone(&self.pipeline), Arc::clone(language), self.texts.clone());
+        let (pipelines, language, texts) = (Arc::clone(&self.pipelines), Arc::clone(language), self.texts.clone());
         self.texts.spawn(async move {
             let text = tokio::select! {
-                text = pipeline.begin(number) => text,
+                text = pipelines.begin(number) => text,
                 () = sender.closed() => return,
             };
             match text {
-                Ok(text) => drive(&*language, task, Workers::start(text, &texts, place), sender).await,
+                Ok(text) => drive(&*language, task, Workers::start((text, pipelines), &texts, place), sender).await,
                 Err(error) => tell(&sender, refusal(error)),
             }
         });
@@ -112,8 +116,8 @@ impl Remote {
         }
     }
 
-    async fn text(&self, number: u32, ids: Vec<u32>) -> Result<Embedding, BackendError> {
-        let (output, receipts) = self.pipeline.compute(number, &ids).await.map_err(refusal)?;
+    async fn text(&self, number: Reserved, ids: Vec<u32>) -> Result<Embedding, BackendError> {
+        let (output, receipts) = self.pipelines.compute(number, &ids).await.map_err(refusal)?;
         // A mantissa of up to 24 bits is a float of the same value.
         let vector = output.to_f64().into_iter().map(|value| value as f32).collect();
         let [model] = &self.model;
@@ -148,7 +152,7 @@ impl Backend for Remote {
     }
 
     fn alive(&self) -> bool {
-        self.pipeline.alive()
+        self.pipelines.newest().alive()
     }
 
     async fn embed(&self, model: &str, texts: Texts) -> Result<Embedded, BackendError> {
@@ -160,7 +164,7 @@ impl Backend for Remote {
         let _place = self.place()?;
         let texts = self.ids(tokenize, texts).await?;
         let (numbers, receipt) = self.reserve(texts.len())?;
-        let computed = iter(numbers.zip(texts)).map(|(number, ids)| self.text(number, ids));
+        let computed = iter(numbers.into_iter().zip(texts)).map(|(number, ids)| self.text(number, ids));
         let embeddings: Vec<Embedding> = computed.buffered(AT_ONCE).try_collect().await?;
         Ok(Embedded { embeddings, receipt })
     }
@@ -176,18 +180,15 @@ impl Backend for Remote {
         let tasks = tokio::task::spawn_blocking(move || tasks(&served, &*words, ask)).await;
         let tasks = tasks.map_err(|_| BackendError::Failed("the tokenizer panicked".into()))??;
         let (numbers, receipt) = self.reserve(tasks.len())?;
-        let begun = numbers.zip(tasks).map(|text| self.begin(language, text, Arc::clone(&place)));
+        let begun = numbers.into_iter().zip(tasks).map(|text| self.begin(language, text, Arc::clone(&place)));
         Ok(Generated { generations: begun.collect(), receipt })
     }
 
     fn receipts(&self, id: ReceiptId) -> Result<serde_json::Value, ReceiptError> {
-        if JobId(id.job) != self.pipeline.job() {
-            return Err(ReceiptError::Unknown);
-        }
         let failed = |error: String| ReceiptError::Failed(error);
         let mut texts = Vec::new();
         for text in id.first..=id.last {
-            let found = self.pipeline.receipts(text).map_err(|error| failed(error.to_string()))?;
+            let found = self.pipelines.receipts(JobId(id.job), text).map_err(|error| failed(error.to_string()))?;
             texts.push(found.ok_or(ReceiptError::Unknown)?);
         }
         serde_json::to_value(Receipts { texts }).map_err(|error| failed(error.to_string()))

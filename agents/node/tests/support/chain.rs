@@ -39,8 +39,9 @@ impl MemoryChain {
 
     fn with_roots(job: JobView, workers: &[Address], roots: Vec<(B256, B256)>) -> Arc<Self> {
         let deployment = Deployment::nowhere(31_337);
+        let id = job.id;
         let lane_of = |(stage, worker): (usize, &Address)| {
-            (lane(stage as u16), LaneView { worker: *worker, finalized: 0, void_from: None })
+            (Lane { job: id, ..lane(stage as u16) }, LaneView { worker: *worker, finalized: 0, void_from: None })
         };
         let ledger = Ledger {
             job,

@@ -105,13 +105,18 @@ impl Archive {
         Ok(Self { journal: journal.clone(), job, kept: kept.into(), most })
     }
 
-    /// Keeps the receipts of a text; the oldest make room.
+    /// Keeps the receipts of a text, if it is `known_as` another also for whoever asks by that one's job and number;
+    /// the oldest make room.
     ///
     /// # Errors
     /// [`JournalError`].
-    pub fn keep(&mut self, receipts: &TextReceipts) -> Result<(), JournalError> {
-        self.journal.write(&name(self.job, &receipts.text.to_string()), receipts)?;
-        self.kept.push_back(receipts.text);
+    pub fn keep(&mut self, receipts: &TextReceipts, known_as: Option<(JobId, u32)>) -> Result<(), JournalError> {
+        for (job, text) in [Some((self.job, receipts.text)), known_as].into_iter().flatten() {
+            self.journal.write(&name(job, &text.to_string()), receipts)?;
+            if job == self.job {
+                self.kept.push_back(text);
+            }
+        }
         while self.kept.len() > self.most
             && let Some(oldest) = self.kept.pop_front()
         {
@@ -125,8 +130,13 @@ impl Archive {
     /// # Errors
     /// [`JournalError`].
     pub fn get(&self, text: u32) -> Result<Option<TextReceipts>, JournalError> {
-        self.journal.read(&name(self.job, &text.to_string()))
+        read(&self.journal, self.job, text)
     }
+}
+
+/// The receipts by which a text of any job is known, if they are still kept.
+pub(super) fn read(journal: &Journal, job: JobId, text: u32) -> Result<Option<TextReceipts>, JournalError> {
+    journal.read(&name(job, &text.to_string()))
 }
 
 fn name(job: JobId, text: &str) -> String {
@@ -157,15 +167,28 @@ mod tests {
         let journal = Journal::open(folder.path()).unwrap();
         let mut archive = Archive::open(&journal, JobId(1), 3).unwrap();
         for text in [8, 9, 10] {
-            archive.keep(&receipts(text)).unwrap();
+            archive.keep(&receipts(text), None).unwrap();
         }
         let mut other = Archive::open(&journal, JobId(11), 3).unwrap();
-        other.keep(&TextReceipts { job: JobId(11), ..receipts(8) }).unwrap();
+        other.keep(&TextReceipts { job: JobId(11), ..receipts(8) }, None).unwrap();
         let mut archive = Archive::open(&journal, JobId(1), 3).unwrap();
-        archive.keep(&receipts(11)).unwrap();
+        archive.keep(&receipts(11), None).unwrap();
         assert_eq!(archive.get(8).unwrap(), None);
         assert_eq!(archive.get(9).unwrap(), Some(receipts(9)));
         assert_eq!(archive.get(11).unwrap(), Some(receipts(11)));
         assert_eq!(other.get(8).unwrap().unwrap().job, JobId(11));
+    }
+    #[test]
+    fn a_text_that_was_begun_anew_is_found_by_its_first_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::open(folder.path()).unwrap();
+        let mut archive = Archive::open(&journal, JobId(1), 2).unwrap();
+        archive.keep(&receipts(9), Some((JobId(1), 8))).unwrap();
+        let moved = TextReceipts { job: JobId(2), ..receipts(0) };
+        Archive::open(&journal, JobId(2), 2).unwrap().keep(&moved, Some((JobId(1), 7))).unwrap();
+        assert_eq!(archive.get(8).unwrap(), Some(receipts(9)));
+        assert_eq!(read(&journal, JobId(1), 7).unwrap(), Some(moved));
+        archive.keep(&receipts(10), None).unwrap();
+        assert_eq!((archive.get(9).unwrap(), archive.get(8).unwrap().is_some()), (None, true), "both count");
     }
 }

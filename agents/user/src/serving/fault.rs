@@ -112,6 +112,18 @@ pub enum LaneFault {
     Account(#[from] AccountError),
 }
 
+impl LaneFault {
+    /// Whether coming back a little later may help.
+    const fn is_busy(&self) -> bool {
+        matches!(self, Self::Busy | Self::Unpaid(_))
+    }
+
+    /// Whether the worker fails, and not its user, or the time.
+    pub(super) const fn is_its_own(&self) -> bool {
+        !self.is_busy() && !matches!(self, Self::Left | Self::Account(_))
+    }
+}
+
 /// Why a text was not computed. It costs nothing, unless the error says that it can still be ended.
 #[derive(Debug, Error)]
 pub enum TextError {
@@ -176,12 +188,14 @@ impl TextError {
     /// Whether coming back a little later may help.
     pub fn is_busy(&self) -> bool {
         match self {
-            Self::Stage { faults, .. } => {
-                !faults.is_empty()
-                    && faults.iter().all(|(_, fault)| matches!(fault, LaneFault::Busy | LaneFault::Unpaid(_)))
-            }
+            Self::Stage { faults, .. } => !faults.is_empty() && faults.iter().all(|(_, fault)| fault.is_busy()),
             _ => false,
         }
+    }
+
+    /// The stage whose workers all failed, or are busy, if that is why.
+    pub(super) const fn failed_stage(&self) -> Option<u16> {
+        if let Self::Stage { stage, .. } = self { Some(*stage) } else { None }
     }
 }
 

@@ -96,6 +96,12 @@ impl LaneClient {
         Ok(decode("response", &answer.await?)?)
     }
 
+    /// Whether the worker answers at all.
+    pub(super) async fn answers(&self, ports: &Ports) -> bool {
+        let epoch = self.account().epoch();
+        self.ask(ports, &Request::Receipts { lane: self.lane, epoch }).await.is_ok()
+    }
+
     /// Tells the worker which texts it may forget. A courtesy: one that does not hear it is not told again.
     pub(super) async fn tell_abandoned(&self, ports: &Ports) {
         let texts = std::mem::take(&mut *self.abandoned.lock().unwrap_or_else(PoisonError::into_inner));

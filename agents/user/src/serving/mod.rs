@@ -6,6 +6,7 @@
 //! | [`prepare`] | a model in integers to the stages of a job |
 //! | [`publish`] | their files into the store, and back |
 //! | [`pipeline`] | a running job: texts in, outputs and receipts out |
+//! | [`pipelines`] | a model's pipelines, one after another; texts that go on in the next |
 //! | [`boundaries`] | what crosses between the stages |
 //! | `shared`, `text`, `exchange` | what texts share; one text on its way; one lane's part in it |
 //! | [`receipt`] | whether a receipt is right |
@@ -23,6 +24,7 @@ pub mod fault;
 mod lane;
 pub mod numbers;
 pub mod pipeline;
+pub mod pipelines;
 pub mod prepare;
 pub mod publish;
 pub mod receipt;
@@ -33,5 +35,6 @@ pub use archive::{Receipts, StageReceipt, Terms, TextReceipts};
 pub use boundaries::Boundaries;
 pub use fault::{LaneFault, OpenError, TextError};
 pub use pipeline::{Pipeline, Step, Text};
+pub use pipelines::Pipelines;
 pub use prepare::{Prepared as PreparedServing, ServeError, ServingStage};
 pub use publish::{NoteError, PublishedServing, ServingNote, publish_serving};

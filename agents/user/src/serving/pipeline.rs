@@ -53,6 +53,10 @@ pub struct Text {
     shared: Arc<Shared>,
     number: u32,
     state: Option<State>,
+    known_as: Option<(JobId, u32)>,
+    /// How often it was begun, and how long it waited for that.
+    pub(super) begun: u32,
+    pub(super) waited: Duration,
 }
 
 impl Pipeline {
@@ -62,15 +66,32 @@ impl Pipeline {
     /// # Errors
     /// [`OpenError`].
     pub async fn open(ports: Ports, job: &JobView, boundaries: Boundaries) -> Result<Self, OpenError> {
+        if job.state != JobState::Running {
+            return Err(OpenError::State { job: job.id, state: job.state });
+        }
+        Self::take_up(ports, job, boundaries).await
+    }
+
+    /// The same of a job that is closed, or about to be, and takes no texts: its workers are paid what they are owed.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub async fn open_to_pay(ports: Ports, job: &JobView, boundaries: Boundaries) -> Result<Self, OpenError> {
+        if !matches!(job.state, JobState::Running | JobState::Closing | JobState::Settled) {
+            return Err(OpenError::State { job: job.id, state: job.state });
+        }
+        let pipeline = Self::take_up(ports, job, boundaries).await?;
+        pipeline.retire();
+        Ok(pipeline)
+    }
+
+    async fn take_up(ports: Ports, job: &JobView, boundaries: Boundaries) -> Result<Self, OpenError> {
         let id = job.id;
         if job.kind != JobKind::Serving {
             return Err(OpenError::Training(id));
         }
         if job.user != ports.identity.address() {
             return Err(OpenError::NotOurs { job: id, user: job.user });
-        }
-        if job.state != JobState::Running {
-            return Err(OpenError::State { job: id, state: job.state });
         }
         if boundaries.stages() != usize::from(job.stages) {
             return Err(OpenError::Stages { job: id, stages: job.stages, files: boundaries.stages() });
@@ -94,6 +115,7 @@ impl Pipeline {
             most: job.intervals,
             lanes,
             down: Mutex::default(),
+            up: Mutex::default(),
             numbers: Mutex::new(numbers),
             archive: Mutex::new(archive),
         };
@@ -120,6 +142,29 @@ impl Pipeline {
         self.shared.alive()
     }
 
+    /// The workers of the stages all of whose lanes are lost: whose worker is `gone` and answered no text for more than
+    /// `borne` seconds, or that have failed every text for as long, what failed before `since` apart. None while every
+    /// stage has another.
+    pub fn lost(&self, gone: impl Fn(Address) -> bool, (since, borne): (u64, u64)) -> Vec<Address> {
+        self.shared.lost(gone, (since, borne))
+    }
+
+    /// Most tokens that any lane was paid since the job began, or is owed, those of texts under way among them.
+    pub fn tokens(&self) -> u32 {
+        self.shared.lanes.iter().flatten().map(|lane| lane.account().tokens()).max().unwrap_or_default()
+    }
+
+    /// Whether some worker of a stage answers.
+    pub(super) async fn answers(&self, stage: u16) -> bool {
+        let lanes = self.shared.lanes.get(usize::from(stage)).map(Vec::as_slice).unwrap_or_default();
+        let answers = lanes.iter().map(|lane| lane.answers(&self.shared.ports));
+        futures::future::join_all(answers).await.contains(&true)
+    }
+
+    pub(super) fn ports(&self) -> &Ports {
+        &self.shared.ports
+    }
+
     /// Numbers for `count` texts, one after another, never used before.
     ///
     /// # Errors
@@ -135,7 +180,14 @@ impl Pipeline {
     pub async fn begin(&self, number: u32) -> Result<Text, TextError> {
         let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| TextError::Closed)?;
         let shared = Arc::clone(&self.shared);
-        Ok(Text { state: Some(State::new(Arc::clone(&shared), number, place)), shared, number })
+        Ok(Text {
+            state: Some(State::new(Arc::clone(&shared), number, place)),
+            shared,
+            number,
+            known_as: None,
+            begun: 1,
+            waited: Duration::ZERO,
+        })
     }
 
     /// Whether the last stage chooses tokens, by controls that come with each.
@@ -160,17 +212,32 @@ impl Pipeline {
         self.shared.archive().get(text)
     }
 
+    /// Takes no more texts. Those under way come to their end, and workers are paid until [`Self::close`].
+    pub fn retire(&self) {
+        self.places.close();
+    }
+
+    /// Whether no text is under way.
+    pub fn is_idle(&self) -> bool {
+        self.places.available_permits() == TEXTS
+    }
+
     /// Takes no more texts, and gives workers some time to take what they are owed. The job stays open.
     pub async fn close(&self) {
-        self.places.close();
+        self.retire();
+        self.pay().await;
+        self.shutdown.cancel();
+        self.couriers.wait().await;
+    }
+
+    /// Gives workers some time to take what they are owed.
+    pub async fn pay(&self) {
         let told = self.shared.lanes.iter().flatten().map(|lane| async {
             if let Err(error) = lane.tell(&self.shared.ports, false).await {
                 tracing::warn!(lane = %lane.lane, %error, "the worker is paid at the next start");
             }
         });
         let _ = tokio::time::timeout(LAST, futures::future::join_all(told)).await;
-        self.shutdown.cancel();
-        self.couriers.wait().await;
     }
 }
 
@@ -214,9 +281,35 @@ impl Drop for Pipeline {
 }
 
 impl Text {
+    /// Its job.
+    pub fn job(&self) -> JobId {
+        self.shared.job
+    }
+
     /// Its number in the job.
     pub const fn number(&self) -> u32 {
         self.number
+    }
+
+    /// The job and number by which its receipts are asked for.
+    pub fn known_as(&self) -> (JobId, u32) {
+        self.known_as.unwrap_or((self.job(), self.number))
+    }
+
+    /// It is another that failed, begun anew after a wait.
+    pub(super) fn in_place_of(mut self, failed: &Self, waited: Duration) -> Self {
+        (self.begun, self.waited) = (failed.begun.saturating_add(1), failed.waited.saturating_add(waited));
+        self.known_as_first(failed.known_as())
+    }
+
+    /// Its receipts are asked for by these.
+    pub(super) fn known_as_first(mut self, first: (JobId, u32)) -> Self {
+        let known_as = Some(first).filter(|first| *first != (self.job(), self.number));
+        self.known_as = known_as;
+        if let Some(state) = &mut self.state {
+            state.known_as = known_as;
+        }
+        self
     }
 
     /// Tokens that were computed.

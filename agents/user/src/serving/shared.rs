@@ -4,15 +4,24 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tensorlink_node::Ports;
-use tensorlink_types::JobId;
+use tensorlink_types::{Address, JobId};
 
 use super::archive::Archive;
 use super::boundaries::Boundaries;
+use super::fault::LaneFault;
 use super::lane::LaneClient;
 use super::numbers::Numbers;
 
 /// Seconds in which a lane that failed is the last to be tried.
 const DOWN: u64 = 30;
+
+/// When a lane failed that has not answered since, seconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Down {
+    /// First by a fault of its own; none where it had too much to do, or could not be paid.
+    first: Option<u64>,
+    last: u64,
+}
 
 /// What all texts of a job share.
 pub(super) struct Shared {
@@ -24,8 +33,10 @@ pub(super) struct Shared {
     pub(super) most: u32,
     /// By stage: those that could be taken up, in the order of replicas.
     pub(super) lanes: Vec<Vec<Arc<LaneClient>>>,
-    /// When a lane failed last, seconds.
-    pub(super) down: Mutex<HashMap<(usize, usize), u64>>,
+    /// By stage and replica.
+    pub(super) down: Mutex<HashMap<(usize, usize), Down>>,
+    /// When each lane answered last, seconds, by the same.
+    pub(super) up: Mutex<HashMap<(usize, usize), u64>>,
     pub(super) numbers: Mutex<Numbers>,
     pub(super) archive: Mutex<Archive>,
 }
@@ -60,17 +71,47 @@ impl Shared {
 
     fn is_down(&self, stage: usize, replica: usize) -> bool {
         let now = self.ports.clock.now();
-        let down = self.down.lock().unwrap_or_else(PoisonError::into_inner);
-        down.get(&(stage, replica)).is_some_and(|at| now < at.saturating_add(DOWN))
+        self.down().get(&(stage, replica)).is_some_and(|down| now < down.last.saturating_add(DOWN))
     }
 
-    pub(super) fn failed(&self, stage: usize, replica: usize) {
+    /// The workers of the stages all of whose lanes are lost: whose worker is `gone` and answered no text for more than
+    /// `borne` seconds, or that have failed every text for as long, what failed before `since` apart.
+    pub(super) fn lost(&self, gone: impl Fn(Address) -> bool, (since, borne): (u64, u64)) -> Vec<Address> {
+        let (down, up, now) = (self.down(), self.up(), self.ports.clock.now());
+        let fails = |down: &Down| down.first.is_some_and(|first| down.last.saturating_sub(first.max(since)) > borne);
+        let answered = |at: &u64| now.saturating_sub(*at) <= borne;
+        let is_lost = |stage: usize, (replica, lane): (usize, &Arc<LaneClient>)| {
+            let place = (stage, replica);
+            gone(lane.worker) && !up.get(&place).is_some_and(answered) || down.get(&place).is_some_and(fails)
+        };
+        let of_stage = |(stage, lanes): (usize, &Vec<Arc<LaneClient>>)| {
+            let lost = lanes.iter().enumerate().all(|lane| is_lost(stage, lane));
+            lanes.iter().filter(|_| lost).map(|lane| lane.worker).collect::<Vec<_>>()
+        };
+        self.lanes.iter().enumerate().flat_map(of_stage).collect()
+    }
+
+    pub(super) fn failed(&self, stage: usize, replica: usize, fault: &LaneFault) {
         let now = self.ports.clock.now();
-        self.down.lock().unwrap_or_else(PoisonError::into_inner).insert((stage, replica), now);
+        let mut all = self.down();
+        let down = all.entry((stage, replica)).or_insert(Down { first: None, last: now });
+        down.last = now;
+        if fault.is_its_own() {
+            down.first.get_or_insert(now);
+        }
     }
 
     pub(super) fn answered(&self, stage: usize, replica: usize) {
-        self.down.lock().unwrap_or_else(PoisonError::into_inner).remove(&(stage, replica));
+        self.down().remove(&(stage, replica));
+        self.up().insert((stage, replica), self.ports.clock.now());
+    }
+
+    fn up(&self) -> MutexGuard<'_, HashMap<(usize, usize), u64>> {
+        self.up.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn down(&self) -> MutexGuard<'_, HashMap<(usize, usize), Down>> {
+        self.down.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn numbers(&self) -> MutexGuard<'_, Numbers> {

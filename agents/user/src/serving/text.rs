@@ -7,7 +7,7 @@ use futures::future::{join, join_all};
 use tensorlink_node::wire::rpc::Receipt;
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::tensor_root;
-use tensorlink_types::{Address, TensorRoot, TensorType};
+use tensorlink_types::{Address, JobId, TensorRoot, TensorType};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 
@@ -24,6 +24,8 @@ pub(super) struct State {
     pub(super) shared: Arc<Shared>,
     pub(super) number: u32,
     pub(super) tokens: u32,
+    /// The job and number by which its receipts are asked for, where that is not its own.
+    pub(super) known_as: Option<(JobId, u32)>,
     /// Once the text is delivered.
     pub(super) delivered: Option<TextReceipts>,
     /// Rows that crossed each boundary; the last boundary may have one row for the whole text. They are sent again to
@@ -66,7 +68,18 @@ impl State {
         let seats = (0..stages).map(seat).collect();
         let boundaries = vec![Vec::new(); stages.saturating_add(1)];
         let (controls, touched) = (Vec::new(), BTreeSet::new());
-        Self { shared, number, tokens: 0, delivered: None, boundaries, controls, seats, touched, _place: place }
+        Self {
+            shared,
+            number,
+            tokens: 0,
+            known_as: None,
+            delivered: None,
+            boundaries,
+            controls,
+            seats,
+            touched,
+            _place: place,
+        }
     }
 
     /// Promises the lanes that hold the text to pay it when it has `tokens` tokens.
@@ -218,7 +231,7 @@ impl State {
         let Some(seat) = self.seats.get_mut(stage) else { return };
         let replica = self.shared.lane(stage, seat.replica).map(|lane| lane.lane.replica);
         tracing::warn!(stage, replica, text = self.number, %fault, "a lane fails");
-        self.shared.failed(stage, seat.replica);
+        self.shared.failed(stage, seat.replica, fault);
         *seat = Seat { replica: seat.replica.saturating_add(1) % replicas, held: 0 };
     }
 
@@ -300,8 +313,8 @@ impl State {
         let terms = Some(self.shared.boundaries.setting().into());
         let receipts = TextReceipts { job: self.shared.job, text: self.number, tokens: self.tokens, terms, stages };
         let mut writing = JoinSet::new();
-        let (shared, kept) = (Arc::clone(&self.shared), receipts.clone());
-        writing.spawn_blocking(move || shared.archive().keep(&kept));
+        let (shared, kept, known_as) = (Arc::clone(&self.shared), receipts.clone(), self.known_as);
+        writing.spawn_blocking(move || shared.archive().keep(&kept, known_as));
         for (stage, seat) in self.seats.iter().enumerate() {
             let (shared, text, replica) = (Arc::clone(&self.shared), self.number, seat.replica);
             if let Some(lane) = shared.lane(stage, replica) {

@@ -15,6 +15,7 @@
 //! | `challengers` | challenges without substance, and a user that closes at the worst moment |
 //! | `custody` | data that is withheld, and demanded on chain |
 //! | `serving` | pretrained models served text by text, honestly and not |
+//! | `succession` | a served model that goes on in another job when its workers are lost |
 //! | `chaos` | everything that can fail fails, at random |
 //! | `failures` | processes that die or stop, and jobs that are cancelled |
 //! | `localnet` | a network on this machine in one command |
@@ -45,5 +46,6 @@ mod posts;
 mod refusals;
 mod resume;
 mod serving;
+mod succession;
 mod table;
 mod villains;

@@ -26,7 +26,8 @@ use crate::watch::{Follow, Loss, Past, close, patiently};
 
 use self::line::Line;
 pub(super) use self::line::inherited;
-use self::onward::{go_on, is_begun};
+use self::onward::go_on;
+pub(super) use self::onward::is_begun;
 
 /// Jobs in a row from which none of the intervals is taken.
 const FRUITLESS: u32 = 3;

@@ -102,7 +102,7 @@ fn is_withheld(error: &anyhow::Error) -> bool {
 
 /// Whether a job of ours that was posted to go on with another has begun; if not, it is cancelled: whoever posted it
 /// was interrupted.
-pub(super) async fn is_begun(node: &Node, job: JobId) -> Result<bool, ChainError> {
+pub(in crate::commands) async fn is_begun(node: &Node, job: JobId) -> Result<bool, ChainError> {
     let view = patiently(async || node.ports.chain.job(job).await).await?;
     // After a reorganisation the number may be another's.
     let Some(view) = view.filter(|view| view.user == node.ports.identity.address()) else { return Ok(false) };

@@ -74,6 +74,8 @@ pub struct Hiring<'a> {
     pub deposit: U256,
     /// What is asked of each worker.
     pub asked: Asked,
+    /// Seconds that the job may take.
+    pub duration: u64,
     /// Seconds in which a claim can be disproved.
     pub window: u64,
     /// Of the deployment.
@@ -102,6 +104,12 @@ impl<'a> Hiring<'a> {
 
     /// On a node that runs; no workers are looked for yet.
     pub async fn on(node: Node, args: &'a HireArgs, shutdown: &CancellationToken) -> Result<Self> {
+        let user = User::start(node.ports.clone(), shutdown.clone()).await?;
+        Self::with(node, user, args).await
+    }
+
+    /// The same with a role that runs.
+    pub async fn with(node: Node, user: Arc<User>, args: &'a HireArgs) -> Result<Self> {
         let deposit = parse_amount(&args.deposit)?;
         let stake: u128 = parse_amount(&args.worker_stake)?.try_into().ok().context("--worker-stake is too large")?;
         let token = match args.token {
@@ -110,7 +118,6 @@ impl<'a> Hiring<'a> {
         };
         let parameters = node.ports.chain.parameters().await?;
         let window = args.challenge_window.map_or(parameters.min_challenge_window, u64::from);
-        let user = User::start(node.ports.clone(), shutdown.clone()).await?;
         let (candidates, others, other_prices, needs, work, until) = Default::default();
         Ok(Self {
             args,
@@ -125,6 +132,7 @@ impl<'a> Hiring<'a> {
             until,
             deposit,
             asked: Asked { stake, token, tier: args.tier.into() },
+            duration: args.duration,
             window,
             parameters,
         })

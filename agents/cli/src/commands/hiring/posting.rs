@@ -80,7 +80,7 @@ impl Hiring<'_> {
             intervals: work.intervals,
             stepsPerInterval: work.steps_per_interval,
             acceptBy: (now + ACCEPT_WITHIN).try_into().ok().context("the chain's clock is out of range")?,
-            duration: self.args.duration.try_into().ok().context("--duration is too long")?,
+            duration: self.duration.try_into().ok().context("--duration is too long")?,
             challengeWindow: self.window.try_into().ok().context("--challenge-window is too long")?,
             workerStake: self.asked.stake,
             continues: former.map_or(0, |(job, _)| job.0),

@@ -30,6 +30,8 @@ pub struct ServeFile {
     pub max_body: Option<String>,
     /// As `--timeout`, seconds.
     pub timeout: Option<u64>,
+    /// As `--failover`, seconds.
+    pub failover: Option<u64>,
     /// As `--calibration`.
     pub calibration: Option<PathBuf>,
     /// As `--setting`.

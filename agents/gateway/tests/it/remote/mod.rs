@@ -1,6 +1,7 @@
 //! The gateway over the scripted workers of a serving job whose last stage chooses tokens: from a client's request to
 //! what workers are paid.
 
+mod moved;
 #[allow(dead_code, reason = "shared with the tests of workers")]
 #[path = "../../../../worker/tests/it/serving/world.rs"]
 mod processes;
@@ -21,9 +22,10 @@ use tensorlink_gateway::{Access, Gateway, Limits, server};
 use tensorlink_model::choice::controls;
 use tensorlink_model::{Plan, StageRunner, tokens};
 use tensorlink_node::ports::Ports;
+use tensorlink_node::ports::chain::JobView;
 use tensorlink_program::Reference;
-use tensorlink_types::Lane;
-use tensorlink_user::serving::{Boundaries, Pipeline};
+use tensorlink_types::{JobId, Lane};
+use tensorlink_user::serving::{Boundaries, Pipeline, Pipelines};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use worker::{Manner, Worker};
@@ -69,40 +71,54 @@ impl Spell for Numerals {
     }
 }
 
-/// The user's side of the job.
-async fn open(mut ports: Ports) -> Remote {
+/// The user's side of a job.
+async fn pipeline(mut ports: Ports, view: &JobView) -> Pipeline {
     ports.clock = Arc::new(Hasty);
     let plans: Vec<Plan> = choosing_plans().into_iter().map(|(plan, _)| plan).collect();
-    let pipeline = Pipeline::open(ports, &serving_view(2), Boundaries::new(&plans).unwrap()).await.unwrap();
+    Pipeline::open(ports, view, Boundaries::new(&plans).unwrap()).await.unwrap()
+}
+
+/// The model over a job's workers.
+fn remote(pipelines: Arc<Pipelines>) -> Remote {
     let model = Model { id: MODEL.into(), created: 1, context: LONGEST, vocabulary: 20, makes: Makes::Text };
-    Remote::new(model, pipeline, Words::Texts(Arc::new(Numerals)), 8)
+    Remote::new(model, pipelines, Words::Texts(Arc::new(Numerals)), 8)
+}
+
+/// Workers of all stages of a job, with the keys from this one on.
+async fn serve(job: JobId, key: u8, hub: &Arc<Hub>) -> Vec<Arc<Worker>> {
+    let mut workers = Vec::new();
+    for (stage, shard) in (0u16..).zip(shards(choosing_plans())) {
+        let lane = Lane { job, stage, replica: 0 };
+        workers.push(Worker::start(lane, stage as u8 + key, shard, hub).await);
+    }
+    workers
 }
 
 struct World {
+    hub: Arc<Hub>,
     workers: Vec<Arc<Worker>>,
+    pipelines: Arc<Pipelines>,
     remote: Arc<Remote>,
     url: String,
     http: reqwest::Client,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl World {
     async fn new() -> Self {
         let (hub, shards) = (Arc::new(Hub::default()), shards(choosing_plans()));
-        let mut workers = Vec::new();
-        for (stage, shard) in (0u16..).zip(&shards) {
-            let lane = Lane { job: JOB, stage, replica: 0 };
-            workers.push(Worker::start(lane, stage as u8 + 1, shard.clone(), &hub).await);
-        }
+        let workers = serve(JOB, 1, &hub).await;
         let chain = MemoryChain::serving(serving_view(2), &[1, 2].map(|key| identity(key).address()), &shards);
         let folder = tempfile::tempdir().unwrap();
-        let remote = Arc::new(open(ports(0x55, chain, Arc::default(), hub, folder.path())).await);
+        let ports = ports(0x55, chain, Arc::default(), hub.clone(), folder.path());
+        let pipelines = Arc::new(Pipelines::new(pipeline(ports, &serving_view(2)).await, []));
+        let remote = Arc::new(remote(Arc::clone(&pipelines)));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let router = Gateway::new(remote.clone(), Access::Open, Limits::default(), Instant::now()).router();
         tokio::spawn(server::serve(listener, router, Duration::from_secs(1), CancellationToken::new()));
         let http = reqwest::Client::builder().timeout(Duration::from_secs(20)).no_proxy().build().unwrap();
-        Self { workers, remote, url, http, _folder: folder }
+        Self { hub, workers, pipelines, remote, url, http, folder }
     }
 
     async fn post(&self, path: &str, body: Value) -> reqwest::Response {

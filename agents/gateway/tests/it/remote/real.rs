@@ -1,12 +1,15 @@
 //! The same over workers as they are.
 
+use std::sync::Arc;
+
 use tensorlink_gateway::backend::Backend;
 use tensorlink_gateway::generation::{Finish, Prompt};
 use tensorlink_node::wire::rpc::{Request, Response};
+use tensorlink_user::serving::Pipelines;
 
 use crate::remote::processes::World;
-use crate::remote::{COMPUTED, MODEL, PROMPT, ask, due, open};
-use crate::support::serving::{choosing_plans, shards};
+use crate::remote::{COMPUTED, MODEL, PROMPT, ask, due, pipeline, remote};
+use crate::support::serving::{choosing_plans, serving_view, shards};
 use crate::support::{lane, ports};
 
 #[tokio::test]
@@ -16,7 +19,8 @@ async fn workers_continue_texts_sign_for_them_and_are_paid() {
     world.credit = Some(COMPUTED - 1);
     let processes = [world.start(0).await, world.start(1).await];
     let folder = tempfile::tempdir().unwrap();
-    let remote = open(ports(0x55, world.chain.clone(), world.store.clone(), world.hub.clone(), folder.path())).await;
+    let ports = ports(0x55, world.chain.clone(), world.store.clone(), world.hub.clone(), folder.path());
+    let remote = remote(Arc::new(Pipelines::new(pipeline(ports, &serving_view(2)).await, [])));
     for text in 0..3u32 {
         let prompt = [PROMPT[0], text];
         let mut generated = remote.generate(MODEL, ask(vec![Prompt::Tokens(prompt.into())])).await.unwrap();

@@ -3,6 +3,7 @@
 mod accounts;
 mod decoder;
 mod job;
+mod lost;
 mod restart;
 mod worker;
 mod world;

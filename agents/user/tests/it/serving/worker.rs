@@ -29,6 +29,8 @@ pub(crate) enum Manner {
     Honest,
     /// Answers nothing.
     Dead,
+    /// Computes so often, and answers nothing then.
+    Dies(u32),
     /// Computes and signs, and its next answers get lost.
     Loses(u32),
     /// Keeps the next answer with a receipt back, until it is released.
@@ -236,6 +238,11 @@ impl Worker {
         let unlisted = inner.receipts[inner.listed()..].iter().map(|(_, tokens)| tokens).sum();
         match inner.manner {
             Manner::Declines => return Some(Response::Declined("no".into())),
+            Manner::Dies(0) => {
+                inner.manner = Manner::Dead;
+                return None;
+            }
+            Manner::Dies(times) => inner.manner = Manner::Dies(times - 1),
             Manner::WantsMoney if unlisted > 0 => return Some(Response::Unpaid { tokens: unlisted }),
             Manner::Busy(0) | Manner::Loses(0) => inner.manner = Manner::Honest,
             Manner::Busy(times) => {

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tensorlink_model::{Plan, StageRunner, tokens};
+use tensorlink_node::ports::Clock;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::serving::ServingShard;
 use tensorlink_num::Tensor;
@@ -53,8 +54,16 @@ impl World {
     }
 
     pub(crate) async fn open_as(&self, key: u8, folder: &Path, view: &JobView) -> Result<Pipeline, OpenError> {
+        self.open_at(Arc::new(Hasty), (key, folder, view)).await
+    }
+
+    pub(crate) async fn open_at(
+        &self,
+        clock: Arc<dyn Clock>,
+        (key, folder, view): (u8, &Path, &JobView),
+    ) -> Result<Pipeline, OpenError> {
         let mut ports = support::ports(key, self.chain.clone(), Arc::default(), self.hub.clone(), folder);
-        ports.clock = Arc::new(Hasty);
+        ports.clock = clock;
         let plans: Vec<Plan> = self.stages.iter().map(|(plan, _)| plan.clone()).collect();
         Pipeline::open(ports, view, Boundaries::new(&plans).unwrap()).await
     }

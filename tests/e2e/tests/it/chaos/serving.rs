@@ -16,7 +16,7 @@ use crate::harness::{Completed, LOOK, Network, Report, Served, Serving, Shape, U
 
 /// Two stages, each twice; what was redeemed last can be redeemed again when it is undone.
 fn shape() -> Shape {
-    Shape { stages: 2, replicas: 2, longest: 32, integers: false, window: seconds(30, 1).try_into().unwrap() }
+    Shape { replicas: 2, window: seconds(30, 1).try_into().unwrap(), ..Shape::default() }
 }
 
 const PROMPT: &str = "the cat";

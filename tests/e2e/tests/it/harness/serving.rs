@@ -23,8 +23,9 @@ const MOST_TOKENS: u64 = 12;
 const START: Duration = Duration::from_secs(300);
 const ANSWER: Duration = Duration::from_secs(180);
 
-/// Lanes of a job, the most tokens of its texts, whether its model is put into integers before it is posted, and for
-/// how long vouchers are redeemed once it is closed, and audited after that.
+/// Lanes of a job, the most tokens of its texts, whether its model is put into integers before it is posted, for how
+/// long vouchers are redeemed once it is closed, and audited after that, and after how much silence another job takes
+/// its place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) stages: u16,
@@ -33,11 +34,13 @@ pub(crate) struct Shape {
     pub(crate) integers: bool,
     /// Its challenge window, seconds.
     pub(crate) window: u32,
+    /// Seconds; 0: none does.
+    pub(crate) failover: u32,
 }
 
 impl Default for Shape {
     fn default() -> Self {
-        Self { stages: 2, replicas: 1, longest: 32, integers: false, window: 15 }
+        Self { stages: 2, replicas: 1, longest: 32, integers: false, window: 15, failover: 0 }
     }
 }
 
@@ -122,7 +125,7 @@ impl Served {
     /// The command that opens a gateway to the job's workers.
     pub(crate) fn gateway(&self, network: &Network, job: u64, http: &str) -> Command {
         let mut command = network.command(USER, &["--json", "serve", "--job", &job.to_string(), "--http", http]);
-        command.arg(&self.model);
+        command.args(["--failover", &self.shape.failover.to_string()]).arg(&self.model);
         command
     }
 }
@@ -303,11 +306,15 @@ impl Stream {
     /// The next part; none after the last.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         loop {
-            if let Some((event, rest)) = self.unread.split_once("\n\n") {
-                let event = event.strip_prefix("data: ").unwrap();
-                let part = (event != "[DONE]").then(|| serde_json::from_str(event).unwrap());
+            while let Some((event, rest)) = self.unread.split_once("\n\n") {
+                // A comment says that the answer takes longer.
+                let part = event
+                    .strip_prefix("data: ")
+                    .map(|event| (event != "[DONE]").then(|| serde_json::from_str(event).unwrap()));
                 self.unread = rest.to_owned();
-                return part;
+                if let Some(part) = part {
+                    return part;
+                }
             }
             let more = self.answer.chunk().await.unwrap()?;
             self.unread.push_str(std::str::from_utf8(&more).unwrap());

@@ -1,16 +1,29 @@
 //! What computes behind `tensorlink serve`: this process, or with `--job` the workers of a serving job.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | here | the folder opened for its tokenizer, the job for its workers |
+//! | `succession` | others are hired in place of workers that are lost |
+//! | `record` | what is written down of a serving job for that |
+
+mod record;
+mod succession;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use tensorlink_folder::ModelFolder;
 use tensorlink_gateway::backend::{Backend, Makes, Model};
 use tensorlink_gateway::local::Local;
 use tensorlink_gateway::remote::{Remote, Words};
-use tensorlink_node::Roster;
+use tensorlink_net::Libp2pNet;
+use tensorlink_node::ports::chain::JobState;
 use tensorlink_types::JobId;
-use tensorlink_user::serving::{Pipeline, ServingNote};
+use tensorlink_user::User;
+use tensorlink_user::serving::{Pipeline, Pipelines, ServingNote};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::hiring;
@@ -18,31 +31,45 @@ use crate::config::Config;
 use crate::hf_tokenizer::HfTokenizer;
 use crate::node::Node;
 
+pub(super) use self::record::Record;
+use self::succession::{Current, is_lost, keep};
 use super::local::{describe, reading};
 
 /// What computes.
 pub(super) enum Computing {
     /// Models in this process.
     Here(Arc<Local>),
-    /// Workers, and the node by which they are reached.
+    /// Workers, the net by which they are reached, and who replaces those that are lost.
     There {
-        /// The node.
-        node: Box<Node>,
+        /// The net.
+        net: Arc<Libp2pNet>,
         /// The workers.
         remote: Arc<Remote>,
+        /// Ends, and has ended, what looks after them.
+        keeping: (CancellationToken, JoinHandle<()>),
     },
 }
 
 impl Computing {
-    /// Takes up a serving job of ours, with the folder it was posted from.
+    /// Takes up a serving job of ours, with the folder it was posted from. Workers that are silent for longer than is
+    /// `borne` are replaced; with none nobody is.
     pub(super) async fn there(
         config: &Config,
-        (job, queue): (JobId, usize),
+        (job, queue, borne): (JobId, usize, Option<Duration>),
         folder: (&str, &Path),
         shutdown: &CancellationToken,
     ) -> Result<Self> {
-        let (node, remote) = open(config, (job, queue), folder, shutdown).await?;
-        Ok(Self::There { node: Box::new(node), remote: Arc::new(remote) })
+        let opened = open(config, (job, queue, borne.is_some()), folder, shutdown).await?;
+        let Opened { node, user, current, pipelines, remote } = opened;
+        let (net, end) = (node.net.clone(), shutdown.child_token());
+        let (config, until) = (config.clone(), end.clone());
+        let keeping = tokio::spawn(async move {
+            let Some(current) = current else { return };
+            if let Err(error) = keep(&config, (node, user), (current, pipelines), borne, until).await {
+                tracing::warn!("workers that are lost are not replaced: {error:#}");
+            }
+        });
+        Ok(Self::There { net, remote: Arc::new(remote), keeping: (end, keeping) })
     }
 
     /// For the gateway.
@@ -57,29 +84,42 @@ impl Computing {
     pub(super) async fn end(self) -> Result<()> {
         match self {
             Self::Here(local) => Ok(tokio::task::spawn_blocking(move || drop(local)).await?),
-            Self::There { node, remote } => {
+            Self::There { net, remote, keeping: (end, keeping) } => {
+                end.cancel();
                 remote.close().await;
-                node.net.shutdown().await;
+                keeping.await?;
+                net.shutdown().await;
                 Ok(())
             }
         }
     }
 }
 
-/// Opens the folder for its tokenizer and the job for its workers.
+/// A serving job that was taken up.
+struct Opened {
+    node: Node,
+    user: Arc<User>,
+    /// What it takes to hire others; nothing of a job that an earlier version posted.
+    current: Option<Current>,
+    pipelines: Arc<Pipelines>,
+    remote: Remote,
+}
+
+/// Opens the folder for its tokenizer and the job for its workers; also one that has lost them, if others are hired.
 async fn open(
     config: &Config,
-    (job, queue): (JobId, usize),
+    (job, queue, hires): (JobId, usize, bool),
     (id, path): (&str, &Path),
     shutdown: &CancellationToken,
-) -> Result<(Node, Remote)> {
+) -> Result<Opened> {
     let folder = ModelFolder::open(path)?;
     let model = describe(id, &folder)?;
     let words = words(&folder, &model)?;
-    let node = Node::start(config, hiring::DISK, shutdown).await?;
+    let node = Node::start_to_pay(config, hiring::DISK, shutdown).await?;
+    let (job, record) = Record::newest(&node, job).await?;
     let ports = &node.ports;
     // Auditors and workers may fetch the job's files from here.
-    ports.net.set_gate(Arc::new(Roster::new(ports.identity.address())));
+    let user = User::start(ports.clone(), shutdown.clone()).await?;
     let view = ports.chain.job(job).await?;
     let view = view.with_context(|| format!("there is no job {job}; `tensorlink job list` shows those that are"))?;
     let note: ServingNote = hiring::read_note(&node, job)?;
@@ -100,7 +140,15 @@ async fn open(
         boundaries.vocabulary(),
         if boundaries.chooses() { "text".to_owned() } else { format!("{} elements", boundaries.dimensions()) },
     );
-    let pipeline = Pipeline::open(ports.clone(), &view, boundaries).await?;
+    let goes_on = match &record {
+        Some(record) => hires && view.state != JobState::Running && is_lost(&user, (job, record)).await,
+        None => false,
+    };
+    let pipeline = if goes_on {
+        Pipeline::open_to_pay(ports.clone(), &view, boundaries.clone()).await?
+    } else {
+        Pipeline::open(ports.clone(), &view, boundaries.clone()).await?
+    };
     if note.name != id {
         tracing::warn!(
             "job {job} was posted from a folder named {:?}, its texts are tokenised by that of {id:?}",
@@ -108,7 +156,11 @@ async fn open(
         );
     }
     let model = Model { context: model.context.min(pipeline.longest()), ..model };
-    Ok((node, Remote::new(model, pipeline, words, queue)))
+    let before = record.iter().flat_map(|record| record.before.iter().copied());
+    let pipelines = Arc::new(Pipelines::new(pipeline, before));
+    let remote = Remote::new(model, pipelines.clone(), words, queue);
+    let current = record.map(|record| Current { view, record, note, boundaries });
+    Ok(Opened { node, user, current, pipelines, remote })
 }
 
 /// How a folder's model reads and writes.
