@@ -118,9 +118,14 @@ impl User {
         self.workers.last_heard()
     }
 
-    /// From now on these workers are not hired.
+    /// From now on these workers are not hired, until [`Self::forgive`].
     pub fn avoid(&self, workers: impl IntoIterator<Item = Address>) {
         self.workers.avoid(workers);
+    }
+
+    /// These workers may be hired again.
+    pub fn forgive(&self, workers: &[Address]) {
+        self.workers.forgive(workers);
     }
 
     /// Workers of whom what is asked holds, cheapest first, waiting up to `patience` for `count` of them.

@@ -72,6 +72,11 @@ impl Workers {
         self.avoided().extend(workers);
     }
 
+    /// These may be hired again.
+    pub(crate) fn forgive(&self, workers: &[Address]) {
+        self.avoided().retain(|worker| !workers.contains(worker));
+    }
+
     /// Only staked workers can be hired. One that has just staked says it again every two seconds.
     pub(crate) fn hear(&self, peer: Address, bytes: &[u8]) {
         match decode::<WorkerAdvert>("advert", bytes) {

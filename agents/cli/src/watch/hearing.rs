@@ -15,9 +15,9 @@ impl Hearing {
         Self { since: now, looked: now }
     }
 
-    /// Whether somebody is heard, any worker having been `heard` last at that time. Who slept, or hears nobody at all, is
-    /// out of the network itself: everybody has time to be heard again.
-    /// Where less silence is `borne` of a worker, so it is of all of them.
+    /// Whether somebody is heard, any worker having been `heard` last at that time. Who slept, or hears nobody at all,
+    /// is out of the network itself: everybody has time to be heard again. Where less silence is `borne` of a worker,
+    /// so it is of all of them.
     pub fn look(&mut self, (heard, borne): (Option<u64>, u64), now: u64) -> bool {
         let most = DEAF.min(borne);
         let unheard = heard.is_none_or(|at| now.saturating_sub(at) > most);

@@ -125,6 +125,11 @@ impl Archive {
         Ok(())
     }
 
+    /// Whether no text was delivered.
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
     /// The receipts of a text, if they are still kept.
     ///
     /// # Errors

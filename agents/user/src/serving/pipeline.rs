@@ -154,6 +154,11 @@ impl Pipeline {
         self.shared.lanes.iter().flatten().map(|lane| lane.account().tokens()).max().unwrap_or_default()
     }
 
+    /// Whether any text of the job was delivered.
+    pub fn has_delivered(&self) -> bool {
+        !self.shared.archive().is_empty()
+    }
+
     /// Whether some worker of a stage answers.
     pub(super) async fn answers(&self, stage: u16) -> bool {
         let lanes = self.shared.lanes.get(usize::from(stage)).map(Vec::as_slice).unwrap_or_default();

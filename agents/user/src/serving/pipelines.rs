@@ -64,7 +64,8 @@ impl Pipelines {
         former
     }
 
-    /// Begins the text of a number that was reserved in a job, in the newest pipeline. Its receipts stay known by these.
+    /// Begins the text of a number that was reserved in a job, in the newest pipeline. Its receipts stay known
+    /// by these.
     ///
     /// # Errors
     /// As of [`Pipeline::begin`].

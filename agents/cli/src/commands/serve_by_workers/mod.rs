@@ -4,8 +4,12 @@
 //! |---|---|
 //! | here | the folder opened for its tokenizer, the job for its workers |
 //! | `succession` | others are hired in place of workers that are lost |
+//! | `closed` | why a job was closed |
+//! | `formers` | jobs before are paid and settled |
 //! | `record` | what is written down of a serving job for that |
 
+mod closed;
+mod formers;
 mod record;
 mod succession;
 
@@ -31,8 +35,9 @@ use crate::config::Config;
 use crate::hf_tokenizer::HfTokenizer;
 use crate::node::Node;
 
+use self::closed::is_lost;
 pub(super) use self::record::Record;
-use self::succession::{Current, is_lost, keep};
+use self::succession::{Current, keep};
 use super::local::{describe, reading};
 
 /// What computes.

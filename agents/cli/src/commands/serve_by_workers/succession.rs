@@ -1,13 +1,11 @@
 //! A served model that goes on by itself when the workers of a stage are lost: others are hired for the tokens that are
 //! left, in another job with the same programs, and texts go on there.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use tensorlink_node::ports::chain::{JobState, JobView};
-use tensorlink_node::ports::{Event, EventAt};
 use tensorlink_node::price::price_of_token;
 use tensorlink_types::abi::JobKind;
 use tensorlink_types::{Address, JobId, U256};
@@ -15,6 +13,8 @@ use tensorlink_user::User;
 use tensorlink_user::serving::{Boundaries, Pipeline, Pipelines, ServingNote};
 use tokio_util::sync::CancellationToken;
 
+use super::closed::ended;
+use super::formers::Formers;
 use super::record::Record;
 use crate::amount::Wei;
 use crate::commands::failover::is_begun;
@@ -36,10 +36,6 @@ const RETRY: (u64, u64) = (10, 600);
 const FRUITLESS: u32 = 6;
 /// A job that ends so soon is not gone on with, seconds.
 const SOON: u64 = 60;
-/// Longest time for texts under way in a job to come to their end after another took its place, seconds.
-const DRAIN: u64 = 60;
-/// Until the chain's events tell why a job was closed.
-const EVENTS: Duration = Duration::from_secs(30);
 /// Of an account in the chain's own currency, what transactions may need: one part in so many.
 const FOR_GAS: u64 = 50;
 
@@ -60,15 +56,30 @@ enum Sight {
     /// Nothing.
     Whole,
     /// It has lost these workers.
-    Lost(&'static str, Vec<Address>),
+    Lost(Why, Vec<Address>),
     /// It has ended, and no other takes its place.
     Over,
 }
 
-/// A job before, whose workers are paid what they are owed until it is settled.
-struct Former {
-    pipeline: Arc<Pipeline>,
-    since: u64,
+/// Why workers are lost.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Why {
+    /// They were convicted.
+    Convicted,
+    /// They say nothing, or fail.
+    Gone,
+    /// They were gone when the job was closed for its escrow; they may be back.
+    GivenUp,
+}
+
+impl Why {
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Convicted => "a worker was convicted",
+            Self::Gone => "a stage has lost its workers",
+            Self::GivenUp => "it was given up",
+        }
+    }
 }
 
 /// Looks after the job that serves, and winds up those before.
@@ -80,10 +91,7 @@ struct Succession<'a> {
     /// Seconds of a worker's silence that are borne; none where nobody is replaced.
     borne: Option<u64>,
     hearing: Hearing,
-    /// Jobs before that are paid.
-    formers: BTreeMap<JobId, Former>,
-    /// Jobs before whose escrow is back.
-    settled: BTreeSet<JobId>,
+    formers: Formers,
     /// Jobs posted since a text has gone through.
     fruitless: u32,
     shutdown: CancellationToken,
@@ -103,28 +111,16 @@ pub(super) async fn keep(
         config,
         hiring: Hiring::with(node, user, &hire).await?,
         pipelines: &pipelines,
+        formers: Formers::new(current.boundaries.clone()),
         current,
         borne: borne.map(|borne| borne.as_secs()),
         hearing: Hearing::new(when::now()),
-        formers: BTreeMap::new(),
-        settled: BTreeSet::new(),
         fruitless: 0,
         shutdown,
     };
     succession.run().await;
     pipelines.mend(false);
     Ok(())
-}
-
-/// Whether a job that runs no more was closed because workers were lost, so that another takes its place.
-pub(super) async fn is_lost(user: &User, (job, record): (JobId, &Record)) -> bool {
-    let mut events = user.events();
-    let told = events.wait_for(|events| ended(events, job).is_some());
-    let convicts = match tokio::time::timeout(EVENTS, told).await {
-        Ok(Ok(events)) => ended(&events, job).unwrap_or_default(),
-        _ => Vec::new(),
-    };
-    record.lost.is_some() || !convicts.is_empty()
 }
 
 impl Succession<'_> {
@@ -141,7 +137,7 @@ impl Succession<'_> {
                 self.settle().await;
                 settle = now.saturating_add(SETTLE);
             }
-            if self.pipelines.newest().tokens() > 0 {
+            if self.pipelines.newest().has_delivered() {
                 (pause, self.fruitless) = (RETRY.0, 0);
             }
             let sight = self.look(now);
@@ -152,9 +148,15 @@ impl Succession<'_> {
                 continue;
             }
             let names: Vec<String> = workers.iter().map(Address::to_string).collect();
-            say!("job {}: {why}; others are looked for in place of {}", self.current.view.id, names.join(", "));
-            self.hiring.user.avoid(workers.iter().copied());
-            let went_on = self.go_on(workers).await;
+            let (job, said) = (self.current.view.id, why.words());
+            say!("job {job}: {said}; others are looked for in place of {}", names.join(", "));
+            if why != Why::GivenUp {
+                self.hiring.user.avoid(workers.iter().copied());
+            }
+            let went_on = self.go_on(&workers).await;
+            if why != Why::Convicted {
+                self.hiring.user.forgive(&workers);
+            }
             let (now, job) = (when::now(), self.current.view.id);
             self.hearing.awake(now);
             after = now.saturating_add(pause);
@@ -170,7 +172,7 @@ impl Succession<'_> {
             }
             pause = pause.saturating_mul(2).min(RETRY.1);
         }
-        futures::future::join_all(self.formers.values().map(|former| former.pipeline.close())).await;
+        self.formers.close().await;
     }
 
     /// Whether the job has what it needs.
@@ -179,12 +181,12 @@ impl Succession<'_> {
         let user = &self.hiring.user;
         let is_heard = self.hearing.look((user.last_heard(), borne), now);
         if let Some(workers) = &self.current.record.lost {
-            return Sight::Lost("it has lost its workers", workers.clone());
+            return Sight::Lost(Why::GivenUp, workers.clone());
         }
         let events = user.events();
         match ended(&events.borrow(), self.current.view.id) {
             Some(convicts) if convicts.is_empty() => return Sight::Over,
-            Some(convicts) => return Sight::Lost("a worker was convicted", convicts),
+            Some(convicts) => return Sight::Lost(Why::Convicted, convicts),
             None => {}
         }
         if !is_heard {
@@ -194,12 +196,12 @@ impl Succession<'_> {
         let heard = |worker| user.last_message(worker).unwrap_or_default().max(since);
         let gone = |worker| now.saturating_sub(heard(worker)) > borne;
         let lost = self.pipelines.newest().lost(gone, (since, borne));
-        if lost.is_empty() { Sight::Whole } else { Sight::Lost("a stage has lost its workers", lost) }
+        if lost.is_empty() { Sight::Whole } else { Sight::Lost(Why::Gone, lost) }
     }
 
-    /// Others serve in place of the workers that were `lost`: those of the job that was begun for that, or else of a new
-    /// one.
-    async fn go_on(&mut self, lost: Vec<Address>) -> Result<()> {
+    /// Others serve in place of the workers that were `lost`: those of the job that was begun for that, or else of a
+    /// new one.
+    async fn go_on(&mut self, lost: &[Address]) -> Result<()> {
         if let Some(next) = self.current.record.next {
             let runs = |view: &JobView| view.state == JobState::Running;
             if is_begun(&self.hiring.node, next).await?
@@ -216,7 +218,7 @@ impl Succession<'_> {
     }
 
     /// Hires others in another job, for the tokens and the time that are left.
-    async fn hire(&mut self, lost: Vec<Address>) -> Result<JobId> {
+    async fn hire(&mut self, lost: &[Address]) -> Result<JobId> {
         let shutdown = self.shutdown.clone();
         let chain = self.hiring.node.ports.chain.clone();
         let (job, longest) = (self.current.view.id, self.current.view.steps_per_interval);
@@ -265,8 +267,7 @@ impl Succession<'_> {
         let view = self.hiring.node.ports.chain.job(next).await?.context("the job was undone by a reorganisation")?;
         let record = Record::read(&ports.journal, next)?.context("nothing is written down of the job")?;
         let pipeline = Pipeline::open(ports, &view, self.current.boundaries.clone()).await?;
-        let former = Former { pipeline: self.pipelines.replace(pipeline), since: when::now() };
-        self.formers.insert(job, former);
+        self.formers.push(job, self.pipelines.replace(pipeline));
         say!("job {next} serves in place of job {job}, up to {} tokens a lane", view.intervals);
         (self.current.view, self.current.record) = (view, record);
         Ok(())
@@ -294,7 +295,7 @@ impl Succession<'_> {
 
     /// Waits until the account has `share`, if need be for the escrow of the job that lost these workers; or for what
     /// there is when all is back.
-    async fn await_escrow(&mut self, share: U256, lost: Vec<Address>) -> Result<U256> {
+    async fn await_escrow(&mut self, share: U256, lost: &[Address]) -> Result<U256> {
         let job = self.current.view.id;
         let mut is_closed = false;
         loop {
@@ -306,16 +307,15 @@ impl Succession<'_> {
                 let (needed, token) = (Wei(share), self.hiring.token_name());
                 say!("others cost up to {needed} {token}; waiting until the escrow of job {job} is back ...");
                 // Whoever serves it after an interruption goes on, though it is closed.
-                self.write(|record| record.lost = Some(lost.clone()))?;
+                self.write(|record| record.lost = Some(lost.to_vec()))?;
                 self.pipelines.newest().pay().await;
                 close(&self.hiring.node, job).await?;
                 is_closed = true;
             }
-            self.settle().await;
+            let settled = self.settle().await;
             let view =
                 self.hiring.node.ports.chain.job(job).await?.context("the job was undone by a reorganisation")?;
-            let is_settled = wind_up(&self.hiring.node, &self.hiring.user, &view).await?;
-            if is_settled && self.current.record.before.iter().all(|job| self.settled.contains(job)) {
+            if wind_up(&self.hiring.node, &self.hiring.user, &view).await? && settled {
                 let has = self.purse().await?.min(share);
                 ensure!(!has.is_zero(), "the account has nothing to hire others with");
                 return Ok(has);
@@ -327,93 +327,9 @@ impl Succession<'_> {
         }
     }
 
-    /// Moves the jobs before towards their settlement. What fails now is done at another look.
-    async fn settle(&mut self) {
-        let open = self.current.record.before.iter().filter(|job| !self.settled.contains(job));
-        for job in open.copied().collect::<Vec<_>>() {
-            match self.settle_one(job).await {
-                Ok(true) => _ = self.settled.insert(job),
-                Ok(false) => {}
-                Err(error) => tracing::warn!(%job, "the job waits for its settlement: {error:#}"),
-            }
-        }
-    }
-
-    async fn settle_one(&mut self, job: JobId) -> Result<bool> {
-        let (node, now) = (&self.hiring.node, when::now());
-        let Some(view) = node.ports.chain.job(job).await? else { return Ok(true) };
-        match view.state {
-            JobState::Posted | JobState::Accepted => _ = is_begun(node, job).await?,
-            JobState::Running | JobState::Closing if !self.formers.contains_key(&job) => {
-                // Whoever served it was interrupted, perhaps before its workers had their last vouchers.
-                let (ports, boundaries) = (node.ports.clone(), self.current.boundaries.clone());
-                let pipeline = Arc::new(Pipeline::open_to_pay(ports, &view, boundaries).await?);
-                self.formers.insert(job, Former { pipeline, since: now });
-            }
-            JobState::Running | JobState::Closing | JobState::Settled => {}
-        }
-        if view.state == JobState::Running
-            && let Some(Former { pipeline, since }) = self.formers.get(&job)
-            && (pipeline.is_idle() || now.saturating_sub(*since) > DRAIN)
-        {
-            pipeline.pay().await;
-            close(node, job).await?;
-        }
-        let is_settled = wind_up(node, &self.hiring.user, &view).await?;
-        if is_settled && let Some(former) = self.formers.remove(&job) {
-            former.pipeline.close().await;
-        }
-        Ok(is_settled)
-    }
-}
-
-/// Of a job that was closed, whose workers were convicted in it.
-fn ended(events: &[EventAt], of: JobId) -> Option<Vec<Address>> {
-    let closed = |at: &EventAt| match &at.event {
-        Event::JobClosing { job, convicted } if *job == of => Some(*convicted),
-        _ => None,
-    };
-    let convict = |at: &EventAt| match &at.event {
-        Event::Convicted { lane, worker, .. } if lane.job == of => Some(*worker),
-        _ => None,
-    };
-    let convicted = events.iter().rev().find_map(closed)?;
-    let convicts = events.iter().filter_map(convict).collect::<BTreeSet<_>>().into_iter().collect();
-    Some(if convicted { convicts } else { Vec::new() })
-}
-
-#[cfg(test)]
-mod tests {
-    use tensorlink_node::ports::chain::Fault;
-    use tensorlink_types::{B256, ClaimId, Lane};
-
-    use super::*;
-
-    fn at(event: Event) -> EventAt {
-        EventAt { block: 1, block_hash: B256::ZERO, timestamp: 1, log_index: 0, transaction: B256::ZERO, event }
-    }
-
-    #[test]
-    fn only_a_job_that_a_conviction_closed_is_gone_on_with() {
-        let closing = |job, convicted| at(Event::JobClosing { job: JobId(job), convicted });
-        assert_eq!(ended(&[closing(2, true)], JobId(1)), None);
-        assert_eq!(ended(&[closing(1, false)], JobId(1)), Some(Vec::new()), "its user closed it, or its time was up");
-        let worker = Address::repeat_byte(7);
-        let convicted = |job| {
-            let (lane, none) = (Lane { job: JobId(job), stage: 0, replica: 0 }, String::new());
-            at(Event::Convicted {
-                lane,
-                claim: ClaimId(B256::ZERO),
-                worker,
-                auditor: Address::ZERO,
-                fault: Fault::Silence,
-                step: 0,
-                operator: 0,
-                element: 0,
-                claimed: none.clone(),
-                recomputed: none,
-            })
-        };
-        assert_eq!(ended(&[convicted(1), convicted(2), closing(1, true)], JobId(1)), Some(vec![worker]));
+    /// Moves the jobs before towards their settlement; whether all are settled.
+    async fn settle(&mut self) -> bool {
+        let (node, user) = (&self.hiring.node, self.hiring.user.as_ref());
+        self.formers.settle((node, user), &self.current.record.before).await
     }
 }
