@@ -137,10 +137,10 @@ impl Succession<'_> {
                 self.settle().await;
                 settle = now.saturating_add(SETTLE);
             }
-            if self.pipelines.newest().has_delivered() {
+            let sight = self.look(now);
+            if matches!(sight, Sight::Whole) && self.pipelines.newest().has_delivered() {
                 (pause, self.fruitless) = (RETRY.0, 0);
             }
-            let sight = self.look(now);
             let is_over = matches!(sight, Sight::Over) || self.fruitless >= FRUITLESS;
             self.pipelines.mend(self.borne.is_some() && !is_over);
             let Sight::Lost(why, workers) = sight else { continue };
@@ -226,7 +226,9 @@ impl Succession<'_> {
         let unused = all.saturating_sub(self.pipelines.newest().tokens());
         let share = self.current.record.deposit.saturating_mul(U256::from(unused)) / U256::from(all.max(1));
         let share = self.await_escrow(share, lost).await?;
-        let left = self.current.view.deadline.saturating_sub(chain.head().await?.timestamp);
+        // Its deadline is earlier where it was closed.
+        let until = self.current.view.started_at.saturating_add(self.current.view.duration);
+        let left = until.saturating_sub(chain.head().await?.timestamp);
         ensure!(left > SOON, "its time is over in {left} s");
 
         let (hiring, record) = (&mut self.hiring, &self.current.record);
