@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::advice;
 use crate::amount::Wei;
+use crate::commands::serve_by_workers::Record;
 use crate::commands::{failover, find_job, hiring, post, post_serving, resume};
 use crate::config::Config;
 use crate::node::{self, Node};
@@ -84,7 +85,24 @@ struct Shown {
     /// Of a job that serves, if it was posted from this data directory: in how many bits.
     #[serde(skip_serializing_if = "Option::is_none")]
     setting: Option<Setting>,
+    /// The job that was posted to go on with it, if that was from this data directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<JobId>,
     lanes: Vec<ShownLane>,
+}
+
+impl Shown {
+    /// Takes in what was noted of the job in this data directory.
+    fn take_notes(&mut self, config: &Config) -> Result<()> {
+        let (Some(journal), job) = (hiring::journal(config)?, self.job.id) else { return Ok(()) };
+        if self.job.kind == JobKind::Serving {
+            self.setting = hiring::setting(&journal, job)?;
+            self.next = Record::next(&journal, job)?;
+        } else {
+            self.next = failover::next(&journal, job)?;
+        }
+        Ok(())
+    }
 }
 
 #[derive(Serialize)]
@@ -147,13 +165,11 @@ pub async fn run(config: &Config, command: JobCommand, shutdown: CancellationTok
             let (_, chain) = node::look(config, &shutdown).await?;
             let mut shown = look_up(chain.as_ref(), JobId(job)).await?;
             // What was noted of a job of this number on another chain says nothing.
-            if shown.job.kind == JobKind::Serving && origin::is_of(config, &chain).await? {
+            if origin::is_of(config, &chain).await?
+                && let Err(error) = shown.take_notes(config)
+            {
                 // What the chain says is shown all the same.
-                shown.setting = hiring::setting(config, JobId(job))
-                    .inspect_err(|error| {
-                        tracing::warn!("what was noted of job {job} cannot be read: {}", advice::words(error));
-                    })
-                    .unwrap_or_default();
+                tracing::warn!("what was noted of job {job} cannot be read: {}", advice::words(&error));
             }
             let now = chain.head().await?.timestamp;
             output::print(config.json, &shown, || show(&shown, now))
@@ -208,7 +224,7 @@ async fn look_up(chain: &dyn Chain, job: JobId) -> Result<Shown> {
             }
         }
     }
-    Ok(Shown { job: view, setting: None, lanes })
+    Ok(Shown { job: view, setting: None, next: None, lanes })
 }
 
 fn line(view: &JobView) -> String {
@@ -246,6 +262,7 @@ fn show(shown: &Shown, now: u64) -> String {
     let mut lines = vec![line(&shown.job)];
     lines.extend(times(&shown.job, now));
     lines.extend(shown.setting.map(|setting| format!("  computed in the setting {setting}")));
+    lines.extend(shown.next.map(|next| format!("  job {next} goes on with it")));
     for lane in &shown.lanes {
         let got = match &lane.got {
             Got::Claims(claims) => {

@@ -95,8 +95,10 @@ impl Course {
             let mut text = self.text.take().ok_or(BackendError::Stopped)?;
             match self.advance(&mut text, fresh).await? {
                 Ok(output) => {
+                    // What computes wrongly is not paid.
+                    let chosen = self.chosen(&output, fresh)?;
                     self.text = Some(text);
-                    return self.chosen(&output, fresh);
+                    return Ok(chosen);
                 }
                 Err(error @ TextError::Spent(_)) => {
                     self.text = Some(text);

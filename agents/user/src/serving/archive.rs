@@ -125,9 +125,9 @@ impl Archive {
         Ok(())
     }
 
-    /// Whether no text was delivered.
-    pub fn is_empty(&self) -> bool {
-        self.kept.is_empty()
+    /// The text that was delivered last.
+    pub fn last(&self) -> Option<u32> {
+        self.kept.back().copied()
     }
 
     /// The receipts of a text, if they are still kept.

@@ -193,9 +193,10 @@ impl TextError {
         }
     }
 
-    /// The stage whose workers all failed, or are busy, if that is why.
-    pub(super) const fn failed_stage(&self) -> Option<u16> {
-        if let Self::Stage { stage, .. } = self { Some(*stage) } else { None }
+    /// The stage whose workers failed, or are busy, if that is why: others may do better, or these later.
+    pub(super) fn failed_stage(&self) -> Option<u16> {
+        let Self::Stage { stage, faults } = self else { return None };
+        faults.iter().any(|(_, fault)| fault.is_its_own() || fault.is_busy()).then_some(*stage)
     }
 }
 

@@ -21,6 +21,9 @@ use super::fault::LaneFault;
 /// Attempts to get an answer from a worker that may be restarting, or whose answer was lost.
 const PATIENCE: Policy = Policy { attempts: 6, first: Duration::from_millis(250), longest: Duration::from_secs(2) };
 
+/// Time for an answer of a worker of whom nothing else is known.
+const AT_ONCE: Duration = Duration::from_secs(3);
+
 /// Abandoned texts that a worker is still told of.
 const FORGETTABLE: usize = 64;
 
@@ -96,10 +99,12 @@ impl LaneClient {
         Ok(decode("response", &answer.await?)?)
     }
 
-    /// Whether the worker answers at all.
+    /// Whether the worker answers at all, and at once.
     pub(super) async fn answers(&self, ports: &Ports) -> bool {
-        let epoch = self.account().epoch();
-        self.ask(ports, &Request::Receipts { lane: self.lane, epoch }).await.is_ok()
+        let question = Request::Receipts { lane: self.lane, epoch: self.account().epoch() };
+        let Ok(body) = encode("request", &question) else { return false };
+        let answer = tokio::time::timeout(AT_ONCE, ports.net.request(self.worker, Protocol::Rpc, body));
+        answer.await.is_ok_and(|answer| answer.is_ok())
     }
 
     /// Tells the worker which texts it may forget. A courtesy: one that does not hear it is not told again.

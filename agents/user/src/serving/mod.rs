@@ -8,6 +8,7 @@
 //! | [`pipeline`] | a running job: texts in, outputs and receipts out |
 //! | [`pipelines`] | a model's pipelines, one after another; texts that go on in the next |
 //! | [`boundaries`] | what crosses between the stages |
+//! | `sending` | a text under way, as whoever sends its tokens sees it |
 //! | `shared`, `text`, `exchange` | what texts share; one text on its way; one lane's part in it |
 //! | [`receipt`] | whether a receipt is right |
 //! | [`account`] | what a lane is owed: receipts, epochs, vouchers |
@@ -28,13 +29,15 @@ pub mod pipelines;
 pub mod prepare;
 pub mod publish;
 pub mod receipt;
+mod sending;
 mod shared;
 mod text;
 
 pub use archive::{Receipts, StageReceipt, Terms, TextReceipts};
 pub use boundaries::Boundaries;
 pub use fault::{LaneFault, OpenError, TextError};
-pub use pipeline::{Pipeline, Step, Text};
+pub use pipeline::Pipeline;
 pub use pipelines::Pipelines;
 pub use prepare::{Prepared as PreparedServing, ServeError, ServingStage};
 pub use publish::{NoteError, PublishedServing, ServingNote, publish_serving};
+pub use sending::{Step, Text};

@@ -4,14 +4,13 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tensorlink_model::{RunError, tokens as tokens_tensor};
 use tensorlink_node::Ports;
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::chain::{JobState, JobView, RedeemedView};
 use tensorlink_num::Tensor;
 use tensorlink_types::abi::JobKind;
 use tensorlink_types::{Address, JobId, Lane};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -21,22 +20,13 @@ use super::courier;
 use super::fault::{OpenError, TextError};
 use super::lane::LaneClient;
 use super::numbers::Numbers;
+use super::sending::{Step, Text};
 use super::shared::Shared;
-use super::text::{Fresh, State};
 
 /// Texts under way at once; others wait. Bounds the rows that are kept in memory.
 pub const TEXTS: usize = 32;
 /// Longest wait for workers to take their last vouchers.
 const LAST: Duration = Duration::from_secs(10);
-
-/// What a text's next tokens gave.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Step {
-    /// A row for each of them, or one for the whole text.
-    pub output: Tensor,
-    /// With the last tokens: a receipt from every stage.
-    pub receipts: Option<TextReceipts>,
-}
 
 /// A client of a running serving job.
 #[derive(Debug)]
@@ -45,18 +35,6 @@ pub struct Pipeline {
     places: Arc<Semaphore>,
     couriers: TaskTracker,
     shutdown: CancellationToken,
-}
-
-/// A text under way. Dropped before its end it is abandoned, and nobody is paid for it.
-#[derive(Debug)]
-pub struct Text {
-    shared: Arc<Shared>,
-    number: u32,
-    state: Option<State>,
-    known_as: Option<(JobId, u32)>,
-    /// How often it was begun, and how long it waited for that.
-    pub(super) begun: u32,
-    pub(super) waited: Duration,
 }
 
 impl Pipeline {
@@ -154,9 +132,22 @@ impl Pipeline {
         self.shared.lanes.iter().flatten().map(|lane| lane.account().tokens()).max().unwrap_or_default()
     }
 
-    /// Whether any text of the job was delivered.
-    pub fn has_delivered(&self) -> bool {
-        !self.shared.archive().is_empty()
+    /// The text of the job that was delivered last.
+    pub fn last_delivered(&self) -> Option<u32> {
+        self.shared.archive().last()
+    }
+
+    /// Asks workers that were not heard of. Those that answer are there.
+    pub async fn ask(&self, workers: &[Address]) {
+        let places = (0..).zip(&self.shared.lanes).flat_map(|(stage, lanes)| {
+            (0..).zip(lanes).filter(|(_, lane)| workers.contains(&lane.worker)).map(move |lane| (stage, lane))
+        });
+        let asked = places.map(async |(stage, (replica, lane))| {
+            if lane.answers(&self.shared.ports).await {
+                self.shared.heard(stage, replica);
+            }
+        });
+        futures::future::join_all(asked).await;
     }
 
     /// Whether some worker of a stage answers.
@@ -184,15 +175,7 @@ impl Pipeline {
     /// [`TextError::Closed`].
     pub async fn begin(&self, number: u32) -> Result<Text, TextError> {
         let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| TextError::Closed)?;
-        let shared = Arc::clone(&self.shared);
-        Ok(Text {
-            state: Some(State::new(Arc::clone(&shared), number, place)),
-            shared,
-            number,
-            known_as: None,
-            begun: 1,
-            waited: Duration::ZERO,
-        })
+        Ok(Text::new(Arc::clone(&self.shared), number, place))
     }
 
     /// Whether the last stage chooses tokens, by controls that come with each.
@@ -282,119 +265,5 @@ fn open_lane(
 impl Drop for Pipeline {
     fn drop(&mut self) {
         self.shutdown.cancel();
-    }
-}
-
-impl Text {
-    /// Its job.
-    pub fn job(&self) -> JobId {
-        self.shared.job
-    }
-
-    /// Its number in the job.
-    pub const fn number(&self) -> u32 {
-        self.number
-    }
-
-    /// The job and number by which its receipts are asked for.
-    pub fn known_as(&self) -> (JobId, u32) {
-        self.known_as.unwrap_or((self.job(), self.number))
-    }
-
-    /// It is another that failed, begun anew after a wait.
-    pub(super) fn in_place_of(mut self, failed: &Self, waited: Duration) -> Self {
-        (self.begun, self.waited) = (failed.begun.saturating_add(1), failed.waited.saturating_add(waited));
-        self.known_as_first(failed.known_as())
-    }
-
-    /// Its receipts are asked for by these.
-    pub(super) fn known_as_first(mut self, first: (JobId, u32)) -> Self {
-        let known_as = Some(first).filter(|first| *first != (self.job(), self.number));
-        self.known_as = known_as;
-        if let Some(state) = &mut self.state {
-            state.known_as = known_as;
-        }
-        self
-    }
-
-    /// Tokens that were computed.
-    pub fn tokens(&self) -> u32 {
-        self.state.as_ref().map_or(0, |state| state.tokens)
-    }
-
-    /// Sends the next tokens through the pipeline, of one that chooses tokens with the `controls` of each
-    /// ([`controls`](tensorlink_model::choice::controls)). The `last` bring the receipts, and the text is
-    /// paid. An error about what was asked for leaves it as it was, after any other it is over.
-    ///
-    /// # Errors
-    /// [`TextError`].
-    pub async fn advance(&mut self, tokens: &[u32], controls: Option<&Tensor>, last: bool) -> Result<Step, TextError> {
-        let boundaries = &self.shared.boundaries;
-        let before = self.state.as_ref().ok_or(TextError::Over)?.tokens;
-        if !boundaries.causal() && (before > 0 || !last) {
-            return Err(TextError::Whole);
-        }
-        let whole = tokens.len().saturating_add(before as usize);
-        let longest = self.shared.longest;
-        let count = u32::try_from(whole).ok().filter(|count| !tokens.is_empty() && *count <= longest);
-        let count = count.ok_or(TextError::Length { tokens: whole, longest })?;
-        let vocabulary = boundaries.vocabulary();
-        if let Some(token) = tokens.iter().copied().find(|token| *token >= vocabulary) {
-            return Err(TextError::Token { token, vocabulary });
-        }
-        let length = |_: RunError| TextError::Length { tokens: whole, longest };
-        let fresh = count.saturating_sub(before);
-        if controls.map(Tensor::ty) != boundaries.controls(fresh)?.as_ref() {
-            return Err(TextError::Controls);
-        }
-        let rows = Fresh {
-            tokens: tokens_tensor(tokens).map_err(length)?.to_bytes(),
-            controls: controls.map(Tensor::to_bytes).unwrap_or_default(),
-        };
-        let out = boundaries.stages();
-        let given = if boundaries.by_token(out) { fresh } else { count };
-        let ty = boundaries.ty(out, given)?.ok_or(TextError::Closed)?;
-        // At its beginning a text may still find a replica that can be paid.
-        if before > 0 {
-            self.state.as_ref().map_or(Ok(()), |state| state.promise(count))?;
-        }
-
-        let mut state = self.state.take().ok_or(TextError::Over)?;
-        let (reply, answer) = oneshot::channel();
-        // On a task of its own: a worker's answer is awaited even if our caller leaves, so that its receipt is known,
-        // and can be withdrawn.
-        tokio::spawn(async move {
-            let result = state.advance(&rows, last, &|| reply.is_closed()).await;
-            // Whoever has left lets the text drop, which abandons it.
-            let _ = reply.send((state, result));
-        });
-        let (state, result) = answer.await.map_err(|_| TextError::Closed)?;
-        let output = result?;
-        // Checked where it came from.
-        let output = Tensor::from_bytes(ty, &output).map_err(|_| TextError::Closed)?;
-        let receipts = state.delivered.clone();
-        if !last {
-            self.state = Some(state);
-        }
-        Ok(Step { output, receipts })
-    }
-
-    /// Ends the text after the tokens that were computed: a receipt from every stage, and the text is paid. Goes on
-    /// even if the caller leaves.
-    ///
-    /// # Errors
-    /// [`TextError`]; after one of a stage's the text is abandoned, and nobody is paid for it.
-    pub async fn finish(&mut self) -> Result<TextReceipts, TextError> {
-        let boundaries = &self.shared.boundaries;
-        let tokens = self.state.as_ref().ok_or(TextError::Over)?.tokens;
-        if tokens == 0 || !boundaries.by_token(boundaries.stages()) {
-            return Err(TextError::Unended);
-        }
-        let mut state = self.state.take().ok_or(TextError::Over)?;
-        let ended = tokio::spawn(async move {
-            state.advance(&Fresh::default(), true, &|| false).await?;
-            state.delivered.clone().ok_or(TextError::Closed)
-        });
-        ended.await.map_err(|_| TextError::Closed)?
     }
 }

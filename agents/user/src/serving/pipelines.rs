@@ -12,7 +12,8 @@ use tokio::sync::watch;
 
 use super::archive::{TextReceipts, read};
 use super::fault::TextError;
-use super::pipeline::{Pipeline, Step, Text};
+use super::pipeline::Pipeline;
+use super::sending::{Step, Text};
 
 /// How often a text is begun at most.
 const BEGUN: u32 = 24;
@@ -89,6 +90,7 @@ impl Pipelines {
         loop {
             let job = text.job();
             let step = tokio::select! {
+                biased;
                 step = text.advance(tokens, None, true) => step,
                 () = self.overtaken(job) => Err(TextError::Left),
             };

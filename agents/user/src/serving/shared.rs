@@ -14,6 +14,8 @@ use super::numbers::Numbers;
 
 /// Seconds in which a lane that failed is the last to be tried.
 const DOWN: u64 = 30;
+/// Seconds between two faults of a lane after which the first is no sign of the second.
+const APART: u64 = 120;
 
 /// When a lane failed that has not answered since, seconds.
 #[derive(Clone, Copy, Debug)]
@@ -95,6 +97,9 @@ impl Shared {
         let now = self.ports.clock.now();
         let mut all = self.down();
         let down = all.entry((stage, replica)).or_insert(Down { first: None, last: now });
+        if now.saturating_sub(down.last) > APART {
+            down.first = None;
+        }
         down.last = now;
         if fault.is_its_own() {
             down.first.get_or_insert(now);
@@ -103,6 +108,11 @@ impl Shared {
 
     pub(super) fn answered(&self, stage: usize, replica: usize) {
         self.down().remove(&(stage, replica));
+        self.heard(stage, replica);
+    }
+
+    /// A lane's worker is there.
+    pub(super) fn heard(&self, stage: usize, replica: usize) {
         self.up().insert((stage, replica), self.ports.clock.now());
     }
 

@@ -122,6 +122,10 @@ impl State {
         }
         if last {
             self.sign(&mut receipts, gone).await?;
+            // It may go on elsewhere, and is paid there.
+            if gone() {
+                return Err(TextError::Left);
+            }
             self.deliver(receipts.into_values().collect()).await?;
         }
         Ok(output)

@@ -33,6 +33,9 @@ async fn a_text_goes_on_with_another_worker_when_its_own_is_gone() {
     let receipts = serving.receipts(&id).await;
     assert_eq!((receipts["texts"][0]["job"].as_u64(), id.split('-').next()), (Some(2), Some("1")), "{receipts}");
 
+    let status = network.ok(USER, &["--json", "job", "status", "1"]).await.json().remove(0);
+    assert_eq!(status["next"], 2, "{status}");
+
     // Whoever opens a gateway to the first job is led to the second, and finds the receipts.
     serving.cut_gateway(&mut network);
     serving.open_gateway(&mut network).await;

@@ -12,6 +12,7 @@ mod onward;
 
 use anyhow::{Result, ensure};
 use tensorlink_node::Journal;
+use tensorlink_node::journal::JournalError;
 use tensorlink_types::JobId;
 use tensorlink_user::{JobNote, User};
 use tokio_util::sync::CancellationToken;
@@ -33,6 +34,11 @@ pub(super) use self::onward::is_begun;
 const FRUITLESS: u32 = 3;
 /// Attempts to start another job.
 const ATTEMPTS: u32 = 2;
+
+/// The job that was posted to go on with a training.
+pub(super) fn next(journal: &Journal, job: JobId) -> Result<Option<JobId>, JournalError> {
+    Ok(Line::read(journal, job)?.and_then(|line| line.next))
+}
 
 /// The job that is followed.
 struct Current {

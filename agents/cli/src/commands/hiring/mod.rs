@@ -38,7 +38,7 @@ use crate::node::Node;
 
 pub use self::aim::{Aim, Stages};
 pub use self::args::{HireArgs, Token};
-pub use self::note::{read_note, setting};
+pub use self::note::{journal, read_note, setting};
 pub use self::placing::{RingLane, Shown};
 pub use self::posting::Work;
 

@@ -23,12 +23,13 @@ pub fn read_note<T: DeserializeOwned>(node: &Node, job: JobId) -> Result<T> {
 
 /// In how many bits a serving job is computed; none if no job of this number was posted from this data directory, or
 /// an earlier version did.
-pub fn setting(config: &Config, job: JobId) -> Result<Option<Setting>> {
-    let folder = config.data_dir.join("journal");
-    // Who only asks has no folder made for it.
-    if !folder.is_dir() {
-        return Ok(None);
-    }
-    let note: Option<ServingNote> = Journal::open(folder)?.read(&note_name(job))?;
+pub fn setting(journal: &Journal, job: JobId) -> Result<Option<Setting>> {
+    let note: Option<ServingNote> = journal.read(&note_name(job))?;
     Ok(note.and_then(|note| note.setting))
+}
+
+/// What was written down in this data directory, if anything was: who only asks has no folder made for it.
+pub fn journal(config: &Config) -> Result<Option<Journal>> {
+    let folder = config.data_dir.join("journal");
+    Ok(if folder.is_dir() { Some(Journal::open(folder)?) } else { None })
 }

@@ -24,6 +24,18 @@ struct Former {
     since: u64,
 }
 
+impl Former {
+    /// Closes the job once its texts are at their end.
+    async fn wind_down(&self, node: &Node, view: &JobView) -> Result<()> {
+        let is_due = self.pipeline.is_idle() || when::now().saturating_sub(self.since) > DRAIN;
+        if view.state == JobState::Running && is_due {
+            self.pipeline.pay().await;
+            close(node, view.id).await?;
+        }
+        Ok(())
+    }
+}
+
 /// Jobs that served before, all with these boundaries.
 pub(super) struct Formers {
     boundaries: Boundaries,
@@ -60,8 +72,13 @@ impl Formers {
         let Some(view) = node.ports.chain.job(job).await? else { return Ok(true) };
         match view.state {
             JobState::Posted | JobState::Accepted => _ = is_begun(node, job).await?,
-            JobState::Running => self.wind_down(node, &view).await?,
-            JobState::Closing => _ = self.taken_up(node, &view).await?,
+            JobState::Running | JobState::Closing => match self.taken_up(node, &view).await {
+                Ok(former) => former.wind_down(node, &view).await?,
+                Err(error) => {
+                    tracing::warn!(%job, "its workers can be paid no more: {error:#}");
+                    close(node, job).await?;
+                }
+            },
             JobState::Settled => {}
         }
         let is_settled = wind_up(node, user, &view).await?;
@@ -69,16 +86,6 @@ impl Formers {
             former.pipeline.close().await;
         }
         Ok(is_settled)
-    }
-
-    /// Closes a job once its texts are at their end.
-    async fn wind_down(&mut self, node: &Node, view: &JobView) -> Result<()> {
-        let Former { pipeline, since } = self.taken_up(node, view).await?;
-        if pipeline.is_idle() || when::now().saturating_sub(*since) > DRAIN {
-            pipeline.pay().await;
-            close(node, view.id).await?;
-        }
-        Ok(())
     }
 
     /// Takes a job up whose gateway was interrupted, perhaps before its workers had their last vouchers.

@@ -3,7 +3,8 @@
 //! | module | what lives there |
 //! |---|---|
 //! | here | the folder opened for its tokenizer, the job for its workers |
-//! | `succession` | others are hired in place of workers that are lost |
+//! | `succession` | workers are watched, and replaced when they are lost |
+//! | `successor` | the job that others are hired in |
 //! | `closed` | why a job was closed |
 //! | `formers` | jobs before are paid and settled |
 //! | `record` | what is written down of a serving job for that |
@@ -12,6 +13,7 @@ mod closed;
 mod formers;
 mod record;
 mod succession;
+mod successor;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -4,6 +4,8 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use tensorlink_node::Journal;
 use tensorlink_node::journal::JournalError;
+use tensorlink_node::ports::ChainError;
+use tensorlink_node::ports::chain::JobState;
 use tensorlink_node::price::multiply_adds;
 use tensorlink_types::{Address, B256, JobId, U256};
 use tensorlink_user::serving::PreparedServing;
@@ -26,6 +28,8 @@ pub(in crate::commands) struct Record {
     pub(super) before: Vec<JobId>,
     /// The workers that it was closed for.
     pub(super) lost: Option<Vec<Address>>,
+    /// When another was about to be posted in its place, by this machine's clock, if it is not known whether it was.
+    pub(super) posting: Option<u64>,
     /// The job that serves in its place.
     pub(super) next: Option<JobId>,
 }
@@ -49,7 +53,15 @@ impl Record {
             Ok(Stage { programs, memory, work: multiply_adds(&stage.longest).try_into()? })
         });
         let (hire, deposit) = (hiring.args().clone(), hiring.deposit);
-        Ok(Self { hire, stages: stages.collect::<Result<_>>()?, deposit, before: Vec::new(), lost: None, next: None })
+        Ok(Self {
+            hire,
+            stages: stages.collect::<Result<_>>()?,
+            deposit,
+            before: Vec::new(),
+            lost: None,
+            posting: None,
+            next: None,
+        })
     }
 
     fn name(job: JobId) -> String {
@@ -64,13 +76,23 @@ impl Record {
         journal.write(&Self::name(job), self)
     }
 
+    /// The job that was posted to serve in place of one.
+    pub(in crate::commands) fn next(journal: &Journal, job: JobId) -> Result<Option<JobId>, JournalError> {
+        Ok(Self::read(journal, job)?.and_then(|record| record.next))
+    }
+
     /// The job that serves in place of this one by now, and what was written down of it; nothing of jobs that earlier
     /// versions posted.
     pub(super) async fn newest(node: &Node, mut job: JobId) -> Result<(JobId, Option<Self>)> {
         let journal = &node.ports.journal;
         let mut record = Self::read(journal, job)?;
         while let Some(next) = record.as_ref().and_then(|record| record.next) {
-            if !is_begun(node, next).await? {
+            let runs = async |job| {
+                let view = node.ports.chain.job(job).await?;
+                Ok::<bool, ChainError>(view.is_some_and(|view| view.state == JobState::Running))
+            };
+            // One that ended while the one before still runs has never served.
+            if !is_begun(node, next).await? || (!runs(next).await? && runs(job).await?) {
                 break;
             }
             say!("job {next} serves in place of job {job}");

@@ -4,26 +4,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::Result;
 use tensorlink_node::ports::chain::{JobState, JobView};
-use tensorlink_node::price::price_of_token;
-use tensorlink_types::abi::JobKind;
-use tensorlink_types::{Address, JobId, U256};
+use tensorlink_types::{Address, JobId};
 use tensorlink_user::User;
-use tensorlink_user::serving::{Boundaries, Pipeline, Pipelines, ServingNote};
+use tensorlink_user::serving::{Boundaries, Pipelines, ServingNote};
 use tokio_util::sync::CancellationToken;
 
 use super::closed::ended;
 use super::formers::Formers;
 use super::record::Record;
-use crate::amount::Wei;
-use crate::commands::failover::is_begun;
-use crate::commands::hiring::{Hiring, Work};
-use crate::commands::post_serving::tokens;
+use crate::commands::hiring::Hiring;
 use crate::config::Config;
 use crate::live::say;
 use crate::node::Node;
-use crate::watch::{Hearing, close, wind_up};
+use crate::watch::{Hearing, wind_up};
 use crate::when;
 
 /// Between two looks at the workers.
@@ -34,10 +29,6 @@ const SETTLE: u64 = 5;
 const RETRY: (u64, u64) = (10, 600);
 /// Jobs in a row that are posted and through which no text has gone.
 const FRUITLESS: u32 = 6;
-/// A job that ends so soon is not gone on with, seconds.
-const SOON: u64 = 60;
-/// Of an account in the chain's own currency, what transactions may need: one part in so many.
-const FOR_GAS: u64 = 50;
 
 /// The job that serves now.
 pub(super) struct Current {
@@ -83,18 +74,19 @@ impl Why {
 }
 
 /// Looks after the job that serves, and winds up those before.
-struct Succession<'a> {
-    config: &'a Config,
-    hiring: Hiring<'a>,
-    pipelines: &'a Pipelines,
-    current: Current,
+pub(super) struct Succession<'a> {
+    pub(super) config: &'a Config,
+    pub(super) hiring: Hiring<'a>,
+    pub(super) pipelines: &'a Pipelines,
+    pub(super) current: Current,
     /// Seconds of a worker's silence that are borne; none where nobody is replaced.
     borne: Option<u64>,
     hearing: Hearing,
-    formers: Formers,
-    /// Jobs posted since a text has gone through.
-    fruitless: u32,
-    shutdown: CancellationToken,
+    pub(super) formers: Formers,
+    /// Jobs posted since a text has gone through; and the last text before that, and its job.
+    pub(super) fruitless: u32,
+    pub(super) last: (JobId, Option<u32>),
+    pub(super) shutdown: CancellationToken,
 }
 
 /// Replaces workers that are lost until `shutdown`, those silent for more than `borne` among them; with none nobody is,
@@ -116,6 +108,7 @@ pub(super) async fn keep(
         borne: borne.map(|borne| borne.as_secs()),
         hearing: Hearing::new(when::now()),
         fruitless: 0,
+        last: (JobId(0), None),
         shutdown,
     };
     succession.run().await;
@@ -132,19 +125,26 @@ impl Succession<'_> {
                 () = shutdown.cancelled() => break,
                 () = tokio::time::sleep(LOOK) => {}
             }
-            let now = when::now();
-            if now >= settle {
+            if when::now() >= settle {
                 self.settle().await;
-                settle = now.saturating_add(SETTLE);
+                if let Err(error) = self.resolve().await {
+                    tracing::warn!("what was posted to go on with job {} waits: {error:#}", self.current.view.id);
+                }
+                settle = when::now().saturating_add(SETTLE);
             }
+            if shutdown.is_cancelled() {
+                break;
+            }
+            let now = when::now();
             let sight = self.look(now);
-            if matches!(sight, Sight::Whole) && self.pipelines.newest().has_delivered() {
+            let last = self.last_text();
+            if matches!(sight, Sight::Whole) && last.1.is_some() && last != self.last {
                 (pause, self.fruitless) = (RETRY.0, 0);
             }
             let is_over = matches!(sight, Sight::Over) || self.fruitless >= FRUITLESS;
             self.pipelines.mend(self.borne.is_some() && !is_over);
             let Sight::Lost(why, workers) = sight else { continue };
-            if is_over || now < after {
+            if is_over || now < after || !self.is_so(why, &workers).await {
                 continue;
             }
             let names: Vec<String> = workers.iter().map(Address::to_string).collect();
@@ -202,136 +202,45 @@ impl Succession<'_> {
     /// Others serve in place of the workers that were `lost`: those of the job that was begun for that, or else of a
     /// new one.
     async fn go_on(&mut self, lost: &[Address]) -> Result<()> {
-        if let Some(next) = self.current.record.next {
-            let runs = |view: &JobView| view.state == JobState::Running;
-            if is_begun(&self.hiring.node, next).await?
-                && self.hiring.node.ports.chain.job(next).await?.as_ref().is_some_and(runs)
-            {
-                return self.hand_over(next).await;
-            }
-            // It was cancelled, or closed before it served: its escrow is still to come.
-            self.current.record.before.push(next);
-            self.write(|record| record.next = None)?;
+        if self.resolve().await? {
+            return Ok(());
         }
         let next = self.hire(lost).await?;
         self.hand_over(next).await
     }
 
-    /// Hires others in another job, for the tokens and the time that are left.
-    async fn hire(&mut self, lost: &[Address]) -> Result<JobId> {
-        let shutdown = self.shutdown.clone();
-        let chain = self.hiring.node.ports.chain.clone();
-        let (job, longest) = (self.current.view.id, self.current.view.steps_per_interval);
-        let all = self.current.view.intervals;
-        let unused = all.saturating_sub(self.pipelines.newest().tokens());
-        let share = self.current.record.deposit.saturating_mul(U256::from(unused)) / U256::from(all.max(1));
-        let share = self.await_escrow(share, lost).await?;
-        // Its deadline is earlier where it was closed.
-        let until = self.current.view.started_at.saturating_add(self.current.view.duration);
-        let left = until.saturating_sub(chain.head().await?.timestamp);
-        ensure!(left > SOON, "its time is over in {left} s");
-
-        let (hiring, record) = (&mut self.hiring, &self.current.record);
-        (hiring.duration, hiring.deposit) = (left, share);
-        hiring.look_for(self.current.view.stages, self.config, &shutdown).await?;
-        hiring.fit_programs(&shutdown, record.stages.iter().map(|stage| stage.memory).collect()).await?;
-        let prices = hiring.prices(|stage, per_gmac| {
-            record.stages.get(stage).and_then(|stage| price_of_token(stage.work.into(), longest, per_gmac))
-        })?;
-        let covered = tokens(None, (share, &hiring.parameters), (&prices, longest));
-        let units = covered.context("what is left of the escrow is too little")?.min(unused);
-        hiring.afford(&prices, units, longest)?;
-        let work = Work {
-            kind: JobKind::Serving,
-            intervals: units,
-            steps_per_interval: longest,
-            programs: record.stages.iter().map(|stage| stage.programs).collect(),
-            initial_states: Vec::new(),
-            manifest: self.current.note.manifest.parse()?,
-            continues: None,
-        };
-        let runs = self.hiring.node.ports.chain.job(job).await?.is_some_and(|view| view.state == JobState::Running);
-        ensure!(runs || self.is_given_up(), "it was closed meanwhile");
-        self.fruitless = self.fruitless.saturating_add(1);
-        let next = self.hiring.post(work, &self.current.note).await?;
-        // Before it runs: a kill must not leave a job that nobody knows to serve.
-        let before = self.current.record.before.iter().copied().chain([job]).collect();
-        let record = Record { deposit: share, before, lost: None, next: None, ..self.current.record.clone() };
-        record.write(&self.hiring.node.ports.journal, next)?;
-        self.write(|record| record.next = Some(next))?;
-        self.hiring.start(next, &prices, &shutdown).await?;
-        Ok(next)
-    }
-
-    /// Texts go to a job that runs. The one before takes none, and is closed once those under way are at their end.
-    async fn hand_over(&mut self, next: JobId) -> Result<()> {
-        let (job, ports) = (self.current.view.id, self.hiring.node.ports.clone());
-        let view = self.hiring.node.ports.chain.job(next).await?.context("the job was undone by a reorganisation")?;
-        let record = Record::read(&ports.journal, next)?.context("nothing is written down of the job")?;
-        let pipeline = Pipeline::open(ports, &view, self.current.boundaries.clone()).await?;
-        self.formers.push(job, self.pipelines.replace(pipeline));
-        say!("job {next} serves in place of job {job}, up to {} tokens a lane", view.intervals);
-        (self.current.view, self.current.record) = (view, record);
-        Ok(())
-    }
-
-    /// Whether the job that serves was closed because its workers were lost.
-    fn is_given_up(&self) -> bool {
-        let events = self.hiring.user.events();
-        let is_convicted = ended(&events.borrow(), self.current.view.id).is_some_and(|convicts| !convicts.is_empty());
-        self.current.record.lost.is_some() || is_convicted
-    }
-
-    /// Changes what is written down of the job that serves.
-    fn write(&mut self, change: impl FnOnce(&mut Record)) -> Result<()> {
-        change(&mut self.current.record);
-        Ok(self.current.record.write(&self.hiring.node.ports.journal, self.current.view.id)?)
-    }
-
-    /// What the account can put up, wei.
-    async fn purse(&self) -> Result<U256> {
-        let (chain, token) = (&self.hiring.node.ports.chain, self.hiring.asked.token);
-        let has = chain.balance(self.hiring.node.ports.identity.address(), token).await?;
-        Ok(if token.is_zero() { has - has / U256::from(FOR_GAS) } else { has })
-    }
-
-    /// Waits until the account has `share`, if need be for the escrow of the job that lost these workers; or for what
-    /// there is when all is back.
-    async fn await_escrow(&mut self, share: U256, lost: &[Address]) -> Result<U256> {
-        let job = self.current.view.id;
-        let mut is_closed = false;
-        loop {
-            let has = self.purse().await?;
-            if has >= share {
-                return Ok(share);
+    /// Whether workers are lost after all: those that are silent are asked, and a job that was to be closed for its
+    /// escrow may not have been.
+    async fn is_so(&mut self, why: Why, workers: &[Address]) -> bool {
+        match why {
+            Why::Convicted => true,
+            Why::Gone => {
+                self.pipelines.newest().ask(workers).await;
+                matches!(self.look(when::now()), Sight::Lost(..))
             }
-            if !is_closed {
-                let (needed, token) = (Wei(share), self.hiring.token_name());
-                say!("others cost up to {needed} {token}; waiting until the escrow of job {job} is back ...");
-                // Whoever serves it after an interruption goes on, though it is closed.
-                self.write(|record| record.lost = Some(lost.to_vec()))?;
-                self.pipelines.newest().pay().await;
-                close(&self.hiring.node, job).await?;
-                is_closed = true;
-            }
-            let settled = self.settle().await;
-            let view =
-                self.hiring.node.ports.chain.job(job).await?.context("the job was undone by a reorganisation")?;
-            if wind_up(&self.hiring.node, &self.hiring.user, &view).await? && settled {
-                let has = self.purse().await?.min(share);
-                ensure!(!has.is_zero(), "the account has nothing to hire others with");
-                return Ok(has);
-            }
-            tokio::select! {
-                () = self.shutdown.cancelled() => bail!("interrupted"),
-                () = tokio::time::sleep(LOOK) => {}
-            }
+            Why::GivenUp => match self.runs(self.current.view.id).await {
+                Ok(true) => {
+                    let _ = self.write(|record| record.lost = None);
+                    false
+                }
+                Ok(false) => true,
+                Err(_) => false,
+            },
         }
     }
 
     /// Moves the jobs before towards their settlement; whether all are settled.
-    async fn settle(&mut self) -> bool {
-        let (node, user) = (&self.hiring.node, self.hiring.user.as_ref());
+    pub(super) async fn settle(&mut self) -> bool {
+        let (node, user, job) = (&self.hiring.node, self.hiring.user.as_ref(), self.current.view.id);
+        // The one that serves, too, once it was closed.
+        match node.ports.chain.job(job).await {
+            Ok(Some(view)) if view.state == JobState::Closing => {
+                if let Err(error) = wind_up(node, user, &view).await {
+                    tracing::warn!(%job, %error, "the job waits for its settlement");
+                }
+            }
+            _ => {}
+        }
         self.formers.settle((node, user), &self.current.record.before).await
     }
 }
