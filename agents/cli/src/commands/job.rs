@@ -55,8 +55,9 @@ Example:
         /// job that was stopped, what it had learned by the last interval that is final in every stage.
         #[arg(long, value_name = "FOLDER")]
         out: Option<PathBuf>,
-        /// Seconds of silence after which a worker is given up, and a training goes on without it, in another job that
-        /// this command posts and pays [default: as was said when it was posted to be followed; else never]. 0: never.
+        /// Of a job that was posted to be followed: seconds of silence after which a worker is given up, and the
+        /// training goes on without it, in another job that this command posts and pays [default: as was said then].
+        /// 0: never.
         #[arg(long, value_name = "SECONDS")]
         failover: Option<u64>,
     },

@@ -25,14 +25,14 @@ const DEFAULT_DISK: &str = "10GiB";
 
 #[derive(Subcommand, Debug)]
 pub enum ValidatorCommand {
-    /// Draw claims, audit them, convict wrong ones; until interrupted.
+    /// Audit claims, those that the chain draws and some by choice; convict wrong ones; until interrupted.
     #[command(after_help = "Example:\n  tensorlink validator run --rate 0.1")]
     Run(ValidatorArgs),
 }
 
 #[derive(Args, Debug, Default)]
 pub struct ValidatorArgs {
-    /// Share of claims to audit, 0 to 1 [default: 0.1].
+    /// Share of claims to audit on top of those that the chain draws, 0 to 1 [default: 0.1].
     #[arg(long, env = "TENSORLINK_AUDIT_RATE", value_name = "SHARE")]
     pub rate: Option<f64>,
     /// Disk for what answers rest on; what is left keeps other files for a while [default: 10GiB].

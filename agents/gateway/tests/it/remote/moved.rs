@@ -111,4 +111,6 @@ async fn workers_that_choose_other_tokens_than_those_before_end_the_text() {
     world.pipelines.replace(pipeline);
     let error = said(&mut generated).await.unwrap_err();
     assert!(matches!(&error, BackendError::Failed(said) if said.contains("one of them computes wrongly")), "{error:?}");
+    world.remote.close().await;
+    assert!(next.iter().all(|worker| worker.paid() == 0), "what computes wrongly is not paid");
 }
