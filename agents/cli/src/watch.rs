@@ -44,7 +44,7 @@ use self::stops::Judge;
 use self::summary::{Summary, show, write};
 
 pub use hearing::Hearing;
-pub use losses::{Loss, Past, Why};
+pub use losses::{Loss, Past, Why, convicted, convicts};
 pub use model::{Learned, exportable};
 pub use serving::serving;
 pub use settling::{close, wind_up};

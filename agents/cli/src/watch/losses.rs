@@ -132,13 +132,13 @@ impl Losses {
 }
 
 /// Whether confirmed events tell that a job was closed for a conviction.
-fn convicted(events: &[EventAt], of: JobId) -> bool {
+pub fn convicted(events: &[EventAt], of: JobId) -> bool {
     let closed = |at: &EventAt| matches!(&at.event, Event::JobClosing { job, convicted: true } if *job == of);
     events.iter().rev().any(closed)
 }
 
 /// Who was convicted in a job, and in those before it.
-fn convicts(events: &[EventAt], of: JobId, before: &[Past]) -> Vec<Address> {
+pub fn convicts(events: &[EventAt], of: JobId, before: &[Past]) -> Vec<Address> {
     let ours = |job: JobId| job == of || before.iter().any(|past| past.view.id == job);
     let convict = |at: &EventAt| match &at.event {
         Event::Convicted { lane, worker, .. } if ours(lane.job) => Some(*worker),

@@ -122,11 +122,7 @@ impl Course {
         let position = u32::try_from(fresh).unwrap_or(u32::MAX);
         let controls = controls(position, tokens).map_err(|error| failed("controls", &error))?;
         let ids: Vec<u32> = tokens.iter().map(|(token, _)| *token).collect();
-        let job = text.job();
-        let step = tokio::select! {
-            step = text.advance(&ids, Some(&controls), false) => step,
-            () = self.pipelines.overtaken(job) => Err(TextError::Left),
-        };
+        let step = self.pipelines.advance(text, &ids, (Some(&controls), false)).await;
         Ok(step.map(|step| step.output))
     }
 

@@ -73,11 +73,7 @@ impl Pipelines {
     pub async fn begin(&self, (job, number): (JobId, u32)) -> Result<Text, TextError> {
         let pipeline = self.newest();
         let here = if pipeline.job() == job { number } else { pipeline.reserve(1)?.start };
-        let text = match pipeline.begin(here).await {
-            Err(TextError::Closed) => self.anew(pipeline.job()).await?,
-            begun => begun?,
-        };
-        Ok(text.known_as_first((job, number)))
+        Ok(self.begin_in(&pipeline, here).await?.known_as_first((job, number)))
     }
 
     /// Computes a whole text of a model that chooses no tokens, as [`Pipeline::compute`] does, if need be in the next
@@ -88,13 +84,7 @@ impl Pipelines {
     pub async fn compute(&self, number: (JobId, u32), tokens: &[u32]) -> Result<(Tensor, TextReceipts), TextError> {
         let mut text = self.begin(number).await?;
         loop {
-            let job = text.job();
-            let step = tokio::select! {
-                biased;
-                step = text.advance(tokens, None, true) => step,
-                () = self.overtaken(job) => Err(TextError::Left),
-            };
-            match step {
+            match self.advance(&mut text, tokens, (None, true)).await {
                 Ok(Step { output, receipts }) => {
                     return receipts.map(|receipts| (output, receipts)).ok_or(TextError::Closed);
                 }
@@ -103,8 +93,27 @@ impl Pipelines {
         }
     }
 
-    /// Ends some time after there is another pipeline than that of a job: who waits in that one waits in vain.
-    pub async fn overtaken(&self, job: JobId) {
+    /// As [`Text::advance`], with the controls, and whether these tokens are the last. Some time after there is another
+    /// pipeline than the text's it fails, as who waits in that one waits in vain.
+    ///
+    /// # Errors
+    /// [`TextError`].
+    pub async fn advance(
+        &self,
+        text: &mut Text,
+        tokens: &[u32],
+        (controls, last): (Option<&Tensor>, bool),
+    ) -> Result<Step, TextError> {
+        let job = text.job();
+        tokio::select! {
+            biased;
+            step = text.advance(tokens, controls, last) => step,
+            () = self.overtaken(job) => Err(TextError::Left),
+        }
+    }
+
+    /// Ends some time after there is another pipeline than that of a job.
+    async fn overtaken(&self, job: JobId) {
         let mut newest = self.newest.subscribe();
         if newest.wait_for(|newest| newest.pipeline.job() != job).await.is_err() {
             std::future::pending::<()>().await;
@@ -130,11 +139,16 @@ impl Pipelines {
         let pause = PAUSE.0.saturating_mul(1 << failed.begun.saturating_sub(1).min(8)).min(PAUSE.1);
         let Some((pipeline, paused)) = self.mended((job, stage), (pause, left)).await else { return Err(error) };
         tracing::info!(text = failed.number(), %job, now = %pipeline.job(), "a text is begun anew");
-        let text = match pipeline.begin(pipeline.reserve(1)?.start).await {
-            Err(TextError::Closed) => self.anew(pipeline.job()).await?,
-            begun => begun?,
-        };
+        let text = self.begin_in(&pipeline, pipeline.reserve(1)?.start).await?;
         Ok(text.in_place_of(&failed, paused.max(asked.elapsed())))
+    }
+
+    /// Begins a text in a pipeline, or in the one after it if that takes none.
+    async fn begin_in(&self, pipeline: &Pipeline, number: u32) -> Result<Text, TextError> {
+        match pipeline.begin(number).await {
+            Err(TextError::Closed) => self.anew(pipeline.job()).await,
+            begun => begun,
+        }
     }
 
     /// Begins a text in the pipeline after that of a job, which takes none.

@@ -1,6 +1,5 @@
 //! Why a serving job was closed, by the chain's events.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tensorlink_node::ports::{Event, EventAt};
@@ -8,6 +7,7 @@ use tensorlink_types::{Address, JobId};
 use tensorlink_user::User;
 
 use super::record::Record;
+use crate::watch::{convicted, convicts};
 
 /// Until events that are confirmed are told.
 const EVENTS: Duration = Duration::from_secs(30);
@@ -27,17 +27,9 @@ pub(super) async fn is_lost(user: &User, (job, record): (JobId, &Record)) -> boo
 
 /// Of a job that was closed, whose workers were convicted in it.
 pub(super) fn ended(events: &[EventAt], of: JobId) -> Option<Vec<Address>> {
-    let closed = |at: &EventAt| match &at.event {
-        Event::JobClosing { job, convicted } if *job == of => Some(*convicted),
-        _ => None,
-    };
-    let convict = |at: &EventAt| match &at.event {
-        Event::Convicted { lane, worker, .. } if lane.job == of => Some(*worker),
-        _ => None,
-    };
-    let convicted = events.iter().rev().find_map(closed)?;
-    let convicts = events.iter().filter_map(convict).collect::<BTreeSet<_>>().into_iter().collect();
-    Some(if convicted { convicts } else { Vec::new() })
+    let is_closed = |at: &EventAt| matches!(&at.event, Event::JobClosing { job, .. } if *job == of);
+    let workers = || if convicted(events, of) { convicts(events, of, &[]) } else { Vec::new() };
+    events.iter().any(is_closed).then(workers)
 }
 
 #[cfg(test)]

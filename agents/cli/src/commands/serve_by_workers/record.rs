@@ -87,12 +87,8 @@ impl Record {
         let journal = &node.ports.journal;
         let mut record = Self::read(journal, job)?;
         while let Some(next) = record.as_ref().and_then(|record| record.next) {
-            let runs = async |job| {
-                let view = node.ports.chain.job(job).await?;
-                Ok::<bool, ChainError>(view.is_some_and(|view| view.state == JobState::Running))
-            };
             // One that ended while the one before still runs has never served.
-            if !is_begun(node, next).await? || (!runs(next).await? && runs(job).await?) {
+            if !is_begun(node, next).await? || (!runs(node, next).await? && runs(node, job).await?) {
                 break;
             }
             say!("job {next} serves in place of job {job}");
@@ -100,4 +96,10 @@ impl Record {
         }
         Ok((job, record))
     }
+}
+
+/// Whether a job runs.
+pub(super) async fn runs(node: &Node, job: JobId) -> Result<bool, ChainError> {
+    let view = node.ports.chain.job(job).await?;
+    Ok(view.is_some_and(|view| view.state == JobState::Running))
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use tensorlink_node::ports::chain::{JobState, JobView};
 use tensorlink_types::{Address, JobId};
 use tensorlink_user::User;
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::closed::ended;
 use super::formers::Formers;
-use super::record::Record;
+use super::record::{Record, runs};
 use crate::commands::hiring::Hiring;
 use crate::config::Config;
 use crate::live::say;
@@ -126,7 +126,9 @@ impl Succession<'_> {
                 () = tokio::time::sleep(LOOK) => {}
             }
             if when::now() >= settle {
-                self.settle().await;
+                if let Err(error) = self.settle().await {
+                    tracing::warn!("job {} waits for its settlement: {error:#}", self.current.view.id);
+                }
                 if let Err(error) = self.resolve().await {
                     tracing::warn!("what was posted to go on with job {} waits: {error:#}", self.current.view.id);
                 }
@@ -218,7 +220,7 @@ impl Succession<'_> {
                 self.pipelines.newest().ask(workers).await;
                 matches!(self.look(when::now()), Sight::Lost(..))
             }
-            Why::GivenUp => match self.runs(self.current.view.id).await {
+            Why::GivenUp => match runs(&self.hiring.node, self.current.view.id).await {
                 Ok(true) => {
                     let _ = self.write(|record| record.lost = None);
                     false
@@ -229,18 +231,14 @@ impl Succession<'_> {
         }
     }
 
-    /// Moves the jobs before towards their settlement; whether all are settled.
-    pub(super) async fn settle(&mut self) -> bool {
-        let (node, user, job) = (&self.hiring.node, self.hiring.user.as_ref(), self.current.view.id);
-        // The one that serves, too, once it was closed.
-        match node.ports.chain.job(job).await {
-            Ok(Some(view)) if view.state == JobState::Closing => {
-                if let Err(error) = wind_up(node, user, &view).await {
-                    tracing::warn!(%job, %error, "the job waits for its settlement");
-                }
-            }
-            _ => {}
-        }
-        self.formers.settle((node, user), &self.current.record.before).await
+    /// Moves the jobs before towards their settlement, and the one that serves, too, once it was closed; whether all
+    /// are settled.
+    pub(super) async fn settle(&mut self) -> Result<bool> {
+        let (node, user) = (&self.hiring.node, self.hiring.user.as_ref());
+        let before = self.formers.settle((node, user), &self.current.record.before).await;
+        let view = node.ports.chain.job(self.current.view.id).await?;
+        let view = view.context("the job was undone by a reorganisation")?;
+        let is_closed = matches!(view.state, JobState::Closing | JobState::Settled);
+        Ok(is_closed && wind_up(node, user, &view).await? && before)
     }
 }

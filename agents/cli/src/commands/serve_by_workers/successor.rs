@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use cid::Cid;
-use tensorlink_node::ports::chain::JobState;
 use tensorlink_node::ports::{Event, EventAt};
 use tensorlink_node::price::price_of_token;
 use tensorlink_types::abi::JobKind;
@@ -12,14 +11,14 @@ use tensorlink_types::{Address, JobId, U256};
 use tensorlink_user::serving::Pipeline;
 
 use super::closed::ended;
-use super::record::Record;
+use super::record::{Record, runs};
 use super::succession::Succession;
 use crate::amount::Wei;
 use crate::commands::failover::is_begun;
 use crate::commands::hiring::Work;
 use crate::commands::post_serving::tokens;
 use crate::live::say;
-use crate::watch::{close, wind_up};
+use crate::watch::close;
 use crate::when;
 
 /// Between two looks for an escrow.
@@ -36,7 +35,7 @@ impl Succession<'_> {
     pub(super) async fn resolve(&mut self) -> Result<bool> {
         self.find_posted().await?;
         let Some(next) = self.current.record.next else { return Ok(false) };
-        if is_begun(&self.hiring.node, next).await? && self.runs(next).await? {
+        if is_begun(&self.hiring.node, next).await? && runs(&self.hiring.node, next).await? {
             self.hand_over(next).await?;
             return Ok(true);
         }
@@ -71,11 +70,6 @@ impl Succession<'_> {
             self.write(|record| record.posting = None)?;
         }
         Ok(())
-    }
-
-    pub(super) async fn runs(&self, job: JobId) -> Result<bool> {
-        let view = self.hiring.node.ports.chain.job(job).await?;
-        Ok(view.is_some_and(|view| view.state == JobState::Running))
     }
 
     /// The last text that was delivered, and its job.
@@ -117,7 +111,7 @@ impl Succession<'_> {
             manifest: self.current.note.manifest.parse()?,
             continues: None,
         };
-        ensure!(self.runs(job).await? || self.is_given_up(), "it was closed meanwhile");
+        ensure!(runs(&self.hiring.node, job).await? || self.is_given_up(), "it was closed meanwhile");
         (self.fruitless, self.last) = (self.fruitless.saturating_add(1), self.last_text());
         let earlier = self.current.record.posting;
         self.write(|record| record.posting = Some(when::now()))?;
@@ -186,10 +180,7 @@ impl Succession<'_> {
                 close(&self.hiring.node, job).await?;
                 is_closed = true;
             }
-            let settled = self.settle().await;
-            let view =
-                self.hiring.node.ports.chain.job(job).await?.context("the job was undone by a reorganisation")?;
-            if wind_up(&self.hiring.node, &self.hiring.user, &view).await? && settled {
+            if self.settle().await? {
                 let has = self.purse().await?.min(share);
                 ensure!(!has.is_zero(), "the account has nothing to hire others with");
                 return Ok(has);
