@@ -106,6 +106,7 @@ impl World {
 }
 
 /// A whole node.
+#[derive(Clone)]
 pub struct Node {
     /// What its roles see of the world; the chain's events are remembered on disk.
     pub ports: Ports,

@@ -12,7 +12,7 @@ use tensorlink_node::ports::Protocol;
 use tensorlink_node::wire::rpc::{Request, Response};
 use tensorlink_node::wire::{decode, encode};
 use tensorlink_types::Lane;
-use tensorlink_user::serving::{Pipeline, PreparedServing, Text, publish_serving};
+use tensorlink_user::serving::{Agreement, Pipeline, PreparedServing, Text, publish_serving};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio_util::sync::CancellationToken;
@@ -93,7 +93,7 @@ impl Cluster {
             worker.input.write_all(b"\n").await?;
         }
         let boundaries = published.note.boundaries(node.ports.store.as_ref()).await?;
-        let pipeline = Pipeline::open(node.ports.clone(), &job.view()?, boundaries).await?;
+        let pipeline = Pipeline::open(node.ports.clone(), &job.view()?, boundaries, Agreement::of_one()).await?;
         let cluster = Self { pipeline, workers, node, _folder: folder };
         for stage in 0..stages {
             tokio::time::timeout(PATIENCE, cluster.serves(stage))

@@ -70,11 +70,12 @@ enum Shown {
     },
 }
 
-/// A verdict on a text's receipt of a stage.
+/// A verdict on a text's receipt of a lane.
 #[derive(Serialize)]
-struct OfStage {
+struct OfLane {
     text: u32,
     stage: u16,
+    replica: u16,
     #[serde(flatten)]
     shown: Shown,
 }
@@ -121,7 +122,7 @@ async fn claim(
     output::print(config.json, &shown, || shown.text("the claim"))
 }
 
-/// Audits the receipts of texts, of every stage or of one; stage by stage, because a stage is fetched once.
+/// Audits the receipts of texts, of every lane or of one stage's; stage by stage, because a stage is fetched once.
 async fn texts(
     config: &Config,
     auditor: &Auditor<TorchEngine>,
@@ -134,23 +135,20 @@ async fn texts(
     wanted.sort_by_key(|(text, receipt)| (text.job, receipt.claim.stage));
     let mut undecided = Vec::new();
     for (text, receipt) in wanted {
-        let (number, stage, claim) = (text.text, receipt.claim.stage, receipt.claim.clone());
-        ensure!(
-            claim.lane().job == text.job,
-            "text {number}, stage {stage}: the receipt is of another job than the file says"
-        );
+        let (number, claim) = (text.text, receipt.claim.clone());
+        let Lane { job, stage, replica } = claim.lane();
+        let named = format!("text {number}, stage {stage}, replica {replica}");
+        ensure!(job == text.job, "{named}: the receipt is of another job than the file says");
         // The id follows from the claim: that in the file is for people.
         let id = auditor.ports().contracts.claim_id(&claim);
         let target =
             Target { id, claim, standing: Standing::Receipt, manifest: manifest(events, text.job)?, listed: None };
         match audit(auditor, &target).await {
             Ok(shown) => {
-                let verdict = OfStage { text: number, stage, shown };
-                output::print(config.json, &verdict, || {
-                    format!("text {number}, stage {stage}: {}", verdict.shown.text("the receipt"))
-                })?;
+                let verdict = OfLane { text: number, stage, replica, shown };
+                output::print(config.json, &verdict, || format!("{named}: {}", verdict.shown.text("the receipt")))?;
             }
-            Err(error) => undecided.push(format!("text {number}, stage {stage}: {}", advice::words(&error))),
+            Err(error) => undecided.push(format!("{named}: {}", advice::words(&error))),
         }
     }
     ensure!(undecided.is_empty(), "not decided: {}", undecided.join("; "));

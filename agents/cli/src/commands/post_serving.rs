@@ -46,6 +46,10 @@ pub struct JobServeArgs {
     /// most 1000000].
     #[arg(long, value_name = "TOKENS")]
     pub tokens: Option<u32>,
+    /// Lanes of each stage that compute every text. Nothing is delivered on which they differ; this machine computes it
+    /// again then, and convicts who was wrong. There are as many replicas at least.
+    #[arg(long, value_name = "LANES", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    pub security: u16,
     #[command(flatten)]
     pub hire: HireArgs,
     #[command(flatten)]
@@ -73,6 +77,8 @@ struct Quote {
     layers: Vec<Range<u32>>,
     /// Replicas of the pipeline; texts take turns among them.
     replicas: u16,
+    /// How many of them compute each text, and must agree.
+    security: u16,
     /// Most tokens of a text.
     longest: u32,
     /// Most tokens that each lane is paid for.
@@ -83,8 +89,8 @@ struct Quote {
     deposit: Wei,
     /// Most of it that audits can take.
     audit_budget: Wei,
-    /// Of a token through one replica's stages, the dearest, in wei; by the workers' adverts. Binding prices come with
-    /// their offers.
+    /// Of a token through the stages of the replicas that compute it, the dearest, in wei; by the workers' adverts.
+    /// Binding prices come with their offers.
     price_per_token: Wei,
     /// What a token takes, by what the workers say of their speed.
     seconds_per_token: f64,
@@ -113,8 +119,9 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
         HfTokenizer::of(&folder).with_context(|| name.clone())?;
     }
     let longest = longest(args.longest, folder.architecture().context)?;
-    let even = args.hire.stages.said().map(|stages| cut(folder.architecture(), stages)).transpose()?;
-    let mut hiring = Hiring::look(config, &args.hire, &shutdown).await?;
+    let hire = HireArgs { replicas: args.hire.replicas.max(args.security), ..args.hire.clone() };
+    let even = hire.stages.said().map(|stages| cut(folder.architecture(), stages)).transpose()?;
+    let mut hiring = Hiring::look(config, &hire, &shutdown).await?;
     say!("{} {name} ...", if folder.integers().is_some() { "reading" } else { "calibrating" });
     let (model, distance) = {
         let (how, device) = ((args.how.clone(), args.acceptance), args.device.clone());
@@ -123,7 +130,7 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
     };
     let (setting, asked) = (model.setting(), placing::Work::serving(&name, &model, longest)?);
     let layers = match even {
-        Some(even) if args.hire.objective == Aim::Price => even,
+        Some(even) if hire.objective == Aim::Price => even,
         _ => hiring.place(&shutdown, &asked, 1).await?.into_iter().map(numbers).collect::<Result<_>>()?,
     };
     say!("hashing its programs of {} stages ...", layers.len());
@@ -147,13 +154,14 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
         distance,
         conviction_gas: setting.conviction_gas(),
         layers,
-        replicas: args.hire.replicas,
+        replicas: hire.replicas,
+        security: args.security,
         longest,
         tokens,
         token: hiring.token_name(),
         deposit: Wei(hiring.deposit),
         audit_budget: Wei(audits),
-        price_per_token: prices.chunks(prepared.stages.len().max(1)).map(total).max().map(Wei).unwrap_or_default(),
+        price_per_token: Wei(dearest(&prices, prepared.stages.len(), args.security)),
         seconds_per_token: shown.seconds,
         worker_stake: hiring.asked.stake.into(),
         challenge_window: hiring.window,
@@ -161,7 +169,7 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
         ring: shown.ring.clone(),
     };
     output::print(config.json, &quote, || shown.below(show(&quote)))?;
-    if args.hire.dry_run {
+    if hire.dry_run {
         return Ok(());
     }
 
@@ -176,7 +184,7 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
         continues: None,
     };
     let note = &published.note;
-    let record = Record::new(&hiring, &prepared)?;
+    let record = Record::new(&hiring, &prepared, args.security)?;
     let job = hiring.post(work, note).await?;
     record.write(&hiring.node.ports.journal, job)?;
     hiring.start(job, &prices, &shutdown).await?;
@@ -237,6 +245,13 @@ fn total(prices: &[u128]) -> U256 {
     prices.iter().map(|price| U256::from(*price)).sum()
 }
 
+/// Of a token in so many replicas, the dearest of them.
+fn dearest(prices: &[u128], stages: usize, replicas: u16) -> U256 {
+    let mut totals: Vec<U256> = prices.chunks(stages.max(1)).map(total).collect();
+    totals.sort_unstable();
+    totals.iter().rev().take(replicas.into()).sum()
+}
+
 fn show(quote: &Quote) -> String {
     let layers: Vec<String> = quote.layers.iter().map(|layers| format!("{}..{}", layers.start, layers.end)).collect();
     output::table(&[
@@ -244,6 +259,13 @@ fn show(quote: &Quote) -> String {
         ("setting", quote.setting.to_string()),
         ("lost", quote.distance.as_ref().map_or_else(|| "not known".into(), loss::told)),
         ("pipeline", format!("{} stages (layers {}) x {} replicas", layers.len(), layers.join(", "), quote.replicas)),
+        (
+            "security",
+            match quote.security {
+                1 => "one replica computes each text".to_owned(),
+                lanes => format!("{lanes} replicas compute each text, and must agree"),
+            },
+        ),
         ("pays for", format!("{} tokens a lane", quote.tokens)),
         (
             "price",
@@ -284,6 +306,12 @@ mod tests {
         // Every tenth text of 10 tokens is audited for its price: 100 tokens need two tenths of 100 more, and one text.
         let audits = Parameters { audits_per_claim_bps: 1_000, audit_fee_bps: 10_000, ..none };
         assert_eq!(tokens(None, (U256::from(130), &audits), (&[1], 10)).unwrap(), 100);
+    }
+
+    #[test]
+    fn a_token_costs_what_the_dearest_replicas_ask_that_compute_it() {
+        let of = |replicas| dearest(&[1, 2, 5, 5, 3, 3], 2, replicas);
+        assert_eq!([1, 2, 3].map(of), [10, 16, 19].map(U256::from));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::amount::parse_size;
 use crate::commands::local::{named, open};
-use crate::commands::serve_by_workers::Computing;
+use crate::commands::serve_by_workers::{Computing, How};
 use crate::config::Config;
 use crate::output;
 use crate::quantized::Quantising;
@@ -88,6 +88,11 @@ pub struct ServeArgs {
     /// job of the same terms [default: 30]. It is at once where it was convicted. 0: never.
     #[arg(long, env = "TENSORLINK_FAILOVER", requires = "job", value_name = "SECONDS")]
     pub failover: Option<u64>,
+    /// With --job: lanes of each stage that compute every text, and must agree; as many as there are replicas at most
+    /// [default: as many as `job serve` was told].
+    #[arg(long, env = "TENSORLINK_SECURITY", requires = "job", value_name = "LANES",
+        value_parser = clap::value_parser!(u16).range(1..))]
+    pub security: Option<u16>,
     #[command(flatten)]
     pub how: Quantising,
     #[command(flatten)]
@@ -111,6 +116,7 @@ struct Plan {
     queue: usize,
     texts: usize,
     failover: Option<Duration>,
+    security: Option<u16>,
     how: Quantising,
     acceptance: Acceptance,
     device: Option<String>,
@@ -189,6 +195,8 @@ impl Plan {
         ensure!(job.is_none() || args.models.len() == 1, "a job serves one model: name one folder with --job");
         let texts = args.texts.or(file.texts).unwrap_or(DEFAULT_TEXTS);
         ensure!((1..=MAX_TEXTS).contains(&texts), "--texts must be 1 to {MAX_TEXTS}");
+        let security = args.security.or(file.security);
+        ensure!(security != Some(0), "--security must be at least 1");
         Ok(Self {
             job,
             models: named(&args.models)?,
@@ -203,6 +211,7 @@ impl Plan {
             failover: Some(args.failover.or(file.failover).unwrap_or(DEFAULT_FAILOVER))
                 .filter(|seconds| *seconds > 0)
                 .map(Duration::from_secs),
+            security,
             how: Quantising {
                 calibration: args.how.calibration.or_else(|| file.calibration.clone()),
                 setting: args.how.setting.or(file.setting),
@@ -226,7 +235,9 @@ impl Plan {
 
     async fn backend(self: &Arc<Self>, config: &Config, shutdown: &CancellationToken) -> Result<Computing> {
         if let (Some(job), [(id, path)]) = (self.job, self.models.as_slice()) {
-            return Computing::there(config, (job, self.queue, self.failover), (id, path), shutdown).await;
+            let (borne, security, device) = (self.failover, self.security, self.device.clone());
+            let how = How { queue: self.queue, borne, security, device };
+            return Computing::there(config, (job, how), (id, path), shutdown).await;
         }
         let plan = Arc::clone(self);
         let opened = tokio::task::spawn_blocking(move || {
@@ -283,6 +294,7 @@ mod tests {
             "max_body = \"1TiB\"",
             "requests_per_minute = 0",
             "texts = 0",
+            "security = 0",
         ] {
             assert!(plan(&format!("[serve]\n{text}"), |_| ()).is_err(), "{text}");
         }

@@ -58,6 +58,18 @@ pub enum OpenError {
         /// Stages of the files.
         files: usize,
     },
+    /// Fewer lanes than are to agree.
+    #[error(
+        "job {job} has {replicas} lanes a stage: {asked} cannot be compared; ask for as many at most, or post another job"
+    )]
+    Replicas {
+        /// The job.
+        job: JobId,
+        /// Its lanes of a stage.
+        replicas: u16,
+        /// Those that are to agree.
+        asked: u16,
+    },
 }
 
 /// Why a lane does not go on with a text. Another replica may.
@@ -101,6 +113,12 @@ pub enum LaneFault {
     /// Rows that are not those that the text had before.
     #[error("it gives other rows than the text had before: it or the replica before it computes wrongly")]
     Changed,
+    /// It computes wrongly: what others gave is right.
+    #[error("it computes something else than its program, as computing the text again has shown")]
+    Wrong,
+    /// It gives something else than others, and nobody knows who is right.
+    #[error("it gives something else than others for the same, and none of them shows that it is right")]
+    Differs,
     /// A receipt that is wrong.
     #[error(transparent)]
     Receipt(#[from] ReceiptFault),

@@ -9,7 +9,11 @@
 //! | [`pipelines`] | a model's pipelines, one after another; texts that go on in the next |
 //! | [`boundaries`] | what crosses between the stages |
 //! | `sending` | a text under way, as whoever sends its tokens sees it |
-//! | `shared`, `text`, `exchange` | what texts share; one text on its way; one lane's part in it |
+//! | [`agreement`] | how many lanes must agree, and who says which is right |
+//! | `shared` | what texts share |
+//! | `state`, `text` | one text; its way through all stages |
+//! | `stage`, `difference` | the lanes that compute it in a stage; where they differ, who lies |
+//! | `exchange` | one lane's part in it |
 //! | [`receipt`] | whether a receipt is right |
 //! | [`account`] | what a lane is owed: receipts, epochs, vouchers |
 //! | `lane`, `courier` | a lane's worker and account; what it is told while no text waits for it |
@@ -17,9 +21,11 @@
 //! | [`fault`] | what can go wrong |
 
 pub mod account;
+pub mod agreement;
 pub mod archive;
 pub mod boundaries;
 mod courier;
+mod difference;
 mod exchange;
 pub mod fault;
 mod lane;
@@ -31,8 +37,11 @@ pub mod publish;
 pub mod receipt;
 mod sending;
 mod shared;
+mod stage;
+mod state;
 mod text;
 
+pub use agreement::{Agreement, Judge, Verdict};
 pub use archive::{Receipts, StageReceipt, Terms, TextReceipts};
 pub use boundaries::Boundaries;
 pub use fault::{LaneFault, OpenError, TextError};

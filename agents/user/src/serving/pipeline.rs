@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::agreement::Agreement;
 use super::archive::{Archive, KEPT, TextReceipts};
 use super::boundaries::Boundaries;
 use super::courier;
@@ -38,16 +39,25 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// Takes up a running job of ours, whose stages have these `boundaries`. Workers are told what they may have
-    /// missed. A lane whose account cannot be taken up is left out, with a warning, while its stage has another.
+    /// Takes up a running job of ours, whose stages have these `boundaries`, for texts on which lanes are to agree.
+    /// Workers are told what they may have missed. A lane whose account cannot be taken up is left out, with a warning,
+    /// while its stage has enough others.
     ///
     /// # Errors
     /// [`OpenError`].
-    pub async fn open(ports: Ports, job: &JobView, boundaries: Boundaries) -> Result<Self, OpenError> {
+    pub async fn open(
+        ports: Ports,
+        job: &JobView,
+        boundaries: Boundaries,
+        agreement: Agreement,
+    ) -> Result<Self, OpenError> {
         if job.state != JobState::Running {
             return Err(OpenError::State { job: job.id, state: job.state });
         }
-        Self::take_up(ports, job, boundaries).await
+        if agreement.lanes() > job.replicas {
+            return Err(OpenError::Replicas { job: job.id, replicas: job.replicas, asked: agreement.lanes() });
+        }
+        Self::take_up(ports, job, boundaries, agreement).await
     }
 
     /// The same of a job that is closed, or about to be, and takes no texts: its workers are paid what they are owed.
@@ -58,12 +68,17 @@ impl Pipeline {
         if !matches!(job.state, JobState::Running | JobState::Closing | JobState::Settled) {
             return Err(OpenError::State { job: job.id, state: job.state });
         }
-        let pipeline = Self::take_up(ports, job, boundaries).await?;
+        let pipeline = Self::take_up(ports, job, boundaries, Agreement::of_one()).await?;
         pipeline.retire();
         Ok(pipeline)
     }
 
-    async fn take_up(ports: Ports, job: &JobView, boundaries: Boundaries) -> Result<Self, OpenError> {
+    async fn take_up(
+        ports: Ports,
+        job: &JobView,
+        boundaries: Boundaries,
+        agreement: Agreement,
+    ) -> Result<Self, OpenError> {
         let id = job.id;
         if job.kind != JobKind::Serving {
             return Err(OpenError::Training(id));
@@ -78,7 +93,7 @@ impl Pipeline {
         let numbers = Numbers::open(&ports.journal, id)?;
         let mut lanes = Vec::new();
         for stage in 0..job.stages {
-            lanes.push(open_stage(&ports, job, stage).await?);
+            lanes.push(open_stage(&ports, job, stage, agreement.lanes().into()).await?);
         }
         let (couriers, shutdown) = (TaskTracker::new(), CancellationToken::new());
         for lane in lanes.iter().flatten() {
@@ -89,11 +104,13 @@ impl Pipeline {
             ports,
             job: id,
             boundaries,
+            agreement,
             longest: job.steps_per_interval,
             most: job.intervals,
             lanes,
             down: Mutex::default(),
             up: Mutex::default(),
+            wrong: Mutex::default(),
             numbers: Mutex::new(numbers),
             archive: Mutex::new(archive),
         };
@@ -115,16 +132,21 @@ impl Pipeline {
         self.shared.boundaries.vocabulary()
     }
 
-    /// Whether every stage has a worker that did not fail lately.
+    /// Whether every stage has as many workers that did not fail lately as must agree.
     pub fn alive(&self) -> bool {
         self.shared.alive()
     }
 
-    /// The workers of the stages all of whose lanes are lost: whose worker is `gone` and answered no text for more than
-    /// `borne` seconds, or that have failed every text for as long, what failed before `since` apart. None while every
-    /// stage has another.
+    /// The workers that are lost, of the stages that have not as many others as must agree: those that compute wrongly,
+    /// that are `gone` and answered no text for more than `borne` seconds, or that have failed every text for as long,
+    /// what failed before `since` apart.
     pub fn lost(&self, gone: impl Fn(Address) -> bool, (since, borne): (u64, u64)) -> Vec<Address> {
         self.shared.lost(gone, (since, borne))
+    }
+
+    /// Workers that compute wrongly, as texts have shown.
+    pub fn liars(&self) -> Vec<Address> {
+        self.shared.liars()
     }
 
     /// Most tokens that any lane was paid since the job began, or is owed, those of texts under way among them.
@@ -150,11 +172,14 @@ impl Pipeline {
         futures::future::join_all(asked).await;
     }
 
-    /// Whether some worker of a stage answers.
+    /// Whether as many workers of a stage answer as must agree, those that compute wrongly apart.
     pub(super) async fn answers(&self, stage: u16) -> bool {
-        let lanes = self.shared.lanes.get(usize::from(stage)).map(Vec::as_slice).unwrap_or_default();
-        let answers = lanes.iter().map(|lane| lane.answers(&self.shared.ports));
-        futures::future::join_all(answers).await.contains(&true)
+        let stage = usize::from(stage);
+        let lanes = self.shared.lanes.get(stage).map(Vec::as_slice).unwrap_or_default();
+        let right = lanes.iter().enumerate().filter(|(replica, _)| !self.shared.is_wrong(stage, *replica));
+        let answers = right.map(|(_, lane)| lane.answers(&self.shared.ports));
+        let answers = futures::future::join_all(answers).await;
+        answers.into_iter().filter(|answers| *answers).count() >= self.shared.agreeing()
     }
 
     pub(super) fn ports(&self) -> &Ports {
@@ -229,8 +254,8 @@ impl Pipeline {
     }
 }
 
-/// The lanes of a stage whose accounts can be taken up.
-async fn open_stage(ports: &Ports, job: &JobView, stage: u16) -> Result<Vec<Arc<LaneClient>>, OpenError> {
+/// The lanes of a stage whose accounts can be taken up; at least so many.
+async fn open_stage(ports: &Ports, job: &JobView, stage: u16, least: usize) -> Result<Vec<Arc<LaneClient>>, OpenError> {
     let (mut lanes, mut first) = (Vec::new(), None);
     for replica in 0..job.replicas {
         let lane = Lane { job: job.id, stage, replica };
@@ -245,7 +270,7 @@ async fn open_stage(ports: &Ports, job: &JobView, stage: u16) -> Result<Vec<Arc<
         }
     }
     match first {
-        Some(error) if lanes.is_empty() => Err(error),
+        Some(error) if lanes.len() < least => Err(error),
         _ => Ok(lanes),
     }
 }

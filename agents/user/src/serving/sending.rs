@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use super::archive::TextReceipts;
 use super::fault::TextError;
 use super::shared::Shared;
-use super::text::{Fresh, State};
+use super::state::{Fresh, State};
 
 /// What a text's next tokens gave.
 #[derive(Clone, PartialEq, Debug)]

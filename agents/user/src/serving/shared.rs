@@ -1,11 +1,12 @@
 //! What all texts of a job share: its lanes, its numbers, its receipts.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tensorlink_node::Ports;
 use tensorlink_types::{Address, JobId};
 
+use super::agreement::Agreement;
 use super::archive::Archive;
 use super::boundaries::Boundaries;
 use super::fault::LaneFault;
@@ -30,6 +31,7 @@ pub(super) struct Shared {
     pub(super) ports: Ports,
     pub(super) job: JobId,
     pub(super) boundaries: Boundaries,
+    pub(super) agreement: Agreement,
     pub(super) longest: u32,
     /// Tokens that the job pays a lane.
     pub(super) most: u32,
@@ -39,6 +41,8 @@ pub(super) struct Shared {
     pub(super) down: Mutex<HashMap<(usize, usize), Down>>,
     /// When each lane answered last, seconds, by the same.
     pub(super) up: Mutex<HashMap<(usize, usize), u64>>,
+    /// Lanes that gave something else than their programs, by the same.
+    pub(super) wrong: Mutex<BTreeSet<(usize, usize)>>,
     pub(super) numbers: Mutex<Numbers>,
     pub(super) archive: Mutex<Archive>,
 }
@@ -58,37 +62,67 @@ impl Shared {
         self.lanes.get(stage).map_or(0, Vec::len)
     }
 
-    /// The replica that gets a text first: texts take turns among those that did not fail lately.
-    pub(super) fn first_replica(&self, stage: usize, text: u32) -> usize {
-        let replicas = self.replicas(stage).max(1);
-        let order = |offset: usize| (text as usize).wrapping_add(offset) % replicas;
-        (0..replicas).map(order).find(|replica| !self.is_down(stage, *replica)).unwrap_or_else(|| order(0))
+    /// Lanes of each stage that must agree on a text.
+    pub(super) fn agreeing(&self) -> usize {
+        self.agreement.lanes().into()
     }
 
-    /// Whether every stage has a lane that did not fail lately.
+    /// The replicas that get a text first, as many as must agree: texts take turns among those that did not fail
+    /// lately. Fewer where the others compute wrongly.
+    pub(super) fn first_replicas(&self, stage: usize, text: u32) -> Vec<usize> {
+        let replicas = self.replicas(stage);
+        let in_turn = |offset: usize| (text as usize).wrapping_add(offset) % replicas;
+        let mut order: Vec<usize> =
+            (0..replicas).map(in_turn).filter(|replica| !self.is_wrong(stage, *replica)).collect();
+        order.sort_by_key(|replica| self.is_down(stage, *replica));
+        order.truncate(self.agreeing());
+        order
+    }
+
+    /// Whether every stage has as many lanes that did not fail lately as must agree.
     pub(super) fn alive(&self) -> bool {
-        let up = |stage: usize| (0..self.replicas(stage)).any(|replica| !self.is_down(stage, replica));
-        (0..self.lanes.len()).all(up)
+        let up = |stage: usize| (0..self.replicas(stage)).filter(|replica| !self.is_down(stage, *replica)).count();
+        (0..self.lanes.len()).all(|stage| up(stage) >= self.agreeing())
     }
 
     fn is_down(&self, stage: usize, replica: usize) -> bool {
         let now = self.ports.clock.now();
-        self.down().get(&(stage, replica)).is_some_and(|down| now < down.last.saturating_add(DOWN))
+        self.is_wrong(stage, replica)
+            || self.down().get(&(stage, replica)).is_some_and(|down| now < down.last.saturating_add(DOWN))
     }
 
-    /// The workers of the stages all of whose lanes are lost: whose worker is `gone` and answered no text for more than
-    /// `borne` seconds, or that have failed every text for as long, what failed before `since` apart.
+    /// Whether a lane computes wrongly.
+    pub(super) fn is_wrong(&self, stage: usize, replica: usize) -> bool {
+        self.wrong().contains(&(stage, replica))
+    }
+
+    /// Workers that compute wrongly.
+    pub(super) fn liars(&self) -> Vec<Address> {
+        (0..self.lanes.len()).flat_map(|stage| self.liars_of(stage)).collect()
+    }
+
+    /// Those of a stage.
+    pub(super) fn liars_of(&self, stage: usize) -> Vec<Address> {
+        let wrong = |(replica, lane): (usize, &Arc<LaneClient>)| self.is_wrong(stage, replica).then_some(lane.worker);
+        self.lanes.get(stage).into_iter().flatten().enumerate().filter_map(wrong).collect()
+    }
+
+    /// The workers that are lost, of the stages that have not as many others as must agree: those who compute wrongly,
+    /// whose worker is `gone` and answered no text for more than `borne` seconds, or that have failed every text for as
+    /// long, what failed before `since` apart.
     pub(super) fn lost(&self, gone: impl Fn(Address) -> bool, (since, borne): (u64, u64)) -> Vec<Address> {
-        let (down, up, now) = (self.down(), self.up(), self.ports.clock.now());
+        let (down, up, wrong, now) = (self.down(), self.up(), self.wrong(), self.ports.clock.now());
         let fails = |down: &Down| down.first.is_some_and(|first| down.last.saturating_sub(first.max(since)) > borne);
         let answered = |at: &u64| now.saturating_sub(*at) <= borne;
-        let is_lost = |stage: usize, (replica, lane): (usize, &Arc<LaneClient>)| {
-            let place = (stage, replica);
-            gone(lane.worker) && !up.get(&place).is_some_and(answered) || down.get(&place).is_some_and(fails)
+        let is_lost = |place: (usize, usize), lane: &LaneClient| {
+            wrong.contains(&place)
+                || gone(lane.worker) && !up.get(&place).is_some_and(answered)
+                || down.get(&place).is_some_and(fails)
         };
         let of_stage = |(stage, lanes): (usize, &Vec<Arc<LaneClient>>)| {
-            let lost = lanes.iter().enumerate().all(|lane| is_lost(stage, lane));
-            lanes.iter().filter(|_| lost).map(|lane| lane.worker).collect::<Vec<_>>()
+            let lost = lanes.iter().enumerate().filter(|(replica, lane)| is_lost((stage, *replica), lane));
+            let lost: Vec<Address> = lost.map(|(_, lane)| lane.worker).collect();
+            if lanes.len().saturating_sub(lost.len()) < self.agreeing() { lost } else { Vec::new() }
         };
         self.lanes.iter().enumerate().flat_map(of_stage).collect()
     }
@@ -114,6 +148,15 @@ impl Shared {
     /// A lane's worker is there.
     pub(super) fn heard(&self, stage: usize, replica: usize) {
         self.up().insert((stage, replica), self.ports.clock.now());
+    }
+
+    /// A lane computes wrongly: it gets no more texts.
+    pub(super) fn found_wrong(&self, stage: usize, replica: usize) {
+        self.wrong().insert((stage, replica));
+    }
+
+    fn wrong(&self) -> MutexGuard<'_, BTreeSet<(usize, usize)>> {
+        self.wrong.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn up(&self) -> MutexGuard<'_, HashMap<(usize, usize), u64>> {

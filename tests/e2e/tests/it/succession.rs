@@ -10,7 +10,8 @@ use tensorlink_types::{Address, JobId, Lane, U256};
 use crate::harness::{LIMIT, Network, Serving, Shape, USER, address, eventually, sno, whole_sno, worker_address};
 
 const TOKENS: u32 = 200;
-const SHAPE: Shape = Shape { stages: 2, replicas: 1, longest: 256, integers: true, window: 15, failover: 5 };
+const SHAPE: Shape =
+    Shape { stages: 2, replicas: 1, longest: 256, integers: true, window: 15, failover: 5, security: 1 };
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_text_goes_on_with_another_worker_when_its_own_is_gone() {
@@ -72,6 +73,47 @@ async fn a_model_is_served_on_when_a_worker_is_convicted() {
     std::fs::write(&path, serving.receipts(&id).await.to_string()).unwrap();
     let audited = network.run(USER, &["challenge", "--receipt", path.to_str().unwrap()]).await;
     assert!(audited.ok && audited.stdout.matches("right").count() == 2, "{audited:?}");
+}
+
+/// Two workers of each stage compute the same text. No wrong word reaches the reader, though the liar is convicted only
+/// meanwhile, and everybody in the next job is paid for the text.
+#[tokio::test(flavor = "multi_thread")]
+async fn where_two_must_agree_a_liar_is_convicted_and_its_words_are_not_delivered() {
+    let mut network = Network::start(5).await;
+    network.start_workers([0, 2, 3]).await;
+    network.start_villain_as(1, &[("OPERATOR", "head_mix")]).await;
+    let shape = Shape { longest: 32, replicas: 2, security: 2, ..SHAPE };
+    let serving = Serving::start_decoder(&mut network, shape).await;
+    network.start_workers([4]).await;
+    let liar = worker_address(1);
+    let asked = Instant::now();
+    let (said, _, id) = serving.complete("the cat", 4).await.unwrap();
+    eprintln!("a text ends {:.1} s after its workers began to differ", asked.elapsed().as_secs_f64());
+    let receipts = serving.receipts(&id).await;
+    let of_text = &receipts["texts"][0];
+    assert_eq!((id.split('-').next(), of_text["job"].as_u64()), (Some("1"), Some(2)), "{receipts}");
+    assert_eq!(of_text["stages"].as_array().unwrap().len(), 4, "two workers of each stage: {receipts}");
+    network
+        .await_event("the liar is convicted", LIMIT, |event| match event {
+            Event::Convicted { worker, lane, .. } if *worker == liar && lane.job == JobId(1) => Some(()),
+            _ => None,
+        })
+        .await;
+    assert!(!hired(&network, JobId(2)).await.contains(&liar));
+
+    let path = network.path("receipt.json");
+    std::fs::write(&path, receipts.to_string()).unwrap();
+    let audited = network.run(USER, &["challenge", "--receipt", path.to_str().unwrap()]).await;
+    assert!(audited.ok && audited.stdout.matches("right").count() == 4, "{audited:?}");
+    assert_eq!(serving.complete("the cat", 4).await.unwrap().0, said);
+
+    network.ok(USER, &["job", "cancel", "2"]).await;
+    let (first, second) = (settled(&network, JobId(1)).await, settled(&network, JobId(2)).await);
+    assert!(first.tokens.is_empty(), "nobody is paid for a text that was not delivered: {first:?}");
+    let paid: Vec<u32> = second.tokens.into_values().collect();
+    assert_eq!(paid, [paid[0]; 4], "all four, for both texts");
+    let slashed = network.events().await.into_iter().filter(|at| matches!(at.event, Event::Convicted { .. }));
+    assert_eq!(slashed.count(), 1);
 }
 
 /// Who has no more than the deposit goes on once that is back, also after an interruption.

@@ -5,12 +5,14 @@
 //! | here | the folder opened for its tokenizer, the job for its workers |
 //! | `succession` | workers are watched, and replaced when they are lost |
 //! | `successor` | the job that others are hired in |
+//! | `judge` | who is right where workers differ |
 //! | `closed` | why a job was closed |
 //! | `formers` | jobs before are paid and settled |
 //! | `record` | what is written down of a serving job for that |
 
 mod closed;
 mod formers;
+mod judge;
 mod record;
 mod succession;
 mod successor;
@@ -28,7 +30,7 @@ use tensorlink_net::Libp2pNet;
 use tensorlink_node::ports::chain::JobState;
 use tensorlink_types::JobId;
 use tensorlink_user::User;
-use tensorlink_user::serving::{Pipeline, Pipelines, ServingNote};
+use tensorlink_user::serving::{Agreement, Pipeline, Pipelines, ServingNote};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -38,6 +40,7 @@ use crate::hf_tokenizer::HfTokenizer;
 use crate::node::Node;
 
 use self::closed::is_lost;
+use self::judge::Recomputing;
 pub(super) use self::record::Record;
 use self::succession::{Current, keep};
 use super::local::{describe, reading};
@@ -57,24 +60,39 @@ pub(super) enum Computing {
     },
 }
 
+/// How workers serve.
+pub(super) struct How {
+    /// Requests that may wait.
+    pub(super) queue: usize,
+    /// Silence after which workers are replaced; with none nobody is.
+    pub(super) borne: Option<Duration>,
+    /// Lanes of each stage that must agree on a text, if not as many as when the job was posted.
+    pub(super) security: Option<u16>,
+    /// What computes again where they do not.
+    pub(super) device: Option<String>,
+}
+
 impl Computing {
-    /// Takes up a serving job of ours, with the folder it was posted from. Workers that are silent for longer than is
-    /// `borne` are replaced; with none nobody is.
+    /// Takes up a serving job of ours, with the folder it was posted from.
     pub(super) async fn there(
         config: &Config,
-        (job, queue, borne): (JobId, usize, Option<Duration>),
+        (job, how): (JobId, How),
         folder: (&str, &Path),
         shutdown: &CancellationToken,
     ) -> Result<Self> {
-        let opened = open(config, (job, queue, borne.is_some()), folder, shutdown).await?;
+        let borne = how.borne;
+        let opened = open(config, (job, how), folder, shutdown).await?;
         let Opened { node, user, current, pipelines, remote } = opened;
         let (net, end) = (node.net.clone(), shutdown.child_token());
         let (config, until) = (config.clone(), end.clone());
+        // From the first text on: they wait for other workers rather than fail.
+        pipelines.mend(borne.is_some() && current.is_some());
         let keeping = tokio::spawn(async move {
             let Some(current) = current else { return };
-            if let Err(error) = keep(&config, (node, user), (current, pipelines), borne, until).await {
+            if let Err(error) = keep(&config, (node, user), (current, &pipelines), borne, until).await {
                 tracing::warn!("workers that are lost are not replaced: {error:#}");
             }
+            pipelines.mend(false);
         });
         Ok(Self::There { net, remote: Arc::new(remote), keeping: (end, keeping) })
     }
@@ -115,7 +133,7 @@ struct Opened {
 /// Opens the folder for its tokenizer and the job for its workers; also one that has lost them, if others are hired.
 async fn open(
     config: &Config,
-    (job, queue, hires): (JobId, usize, bool),
+    (job, how): (JobId, How),
     (id, path): (&str, &Path),
     shutdown: &CancellationToken,
 ) -> Result<Opened> {
@@ -147,14 +165,16 @@ async fn open(
         boundaries.vocabulary(),
         if boundaries.chooses() { "text".to_owned() } else { format!("{} elements", boundaries.dimensions()) },
     );
+    let lanes = how.security.or(record.as_ref().map(|record| record.security)).unwrap_or(1);
+    let agreement = Agreement::of(lanes, Arc::new(Recomputing::new(&node, &note, how.device)?));
     let goes_on = match &record {
-        Some(record) => hires && view.state != JobState::Running && is_lost(&user, (job, record)).await,
+        Some(record) => how.borne.is_some() && view.state != JobState::Running && is_lost(&user, (job, record)).await,
         None => false,
     };
     let pipeline = if goes_on {
         Pipeline::open_to_pay(ports.clone(), &view, boundaries.clone()).await?
     } else {
-        Pipeline::open(ports.clone(), &view, boundaries.clone()).await?
+        Pipeline::open(ports.clone(), &view, boundaries.clone(), agreement.clone()).await?
     };
     if note.name != id {
         tracing::warn!(
@@ -165,8 +185,8 @@ async fn open(
     let model = Model { context: model.context.min(pipeline.longest()), ..model };
     let before = record.iter().flat_map(|record| record.before.iter().copied());
     let pipelines = Arc::new(Pipelines::new(pipeline, before));
-    let remote = Remote::new(model, pipelines.clone(), words, queue);
-    let current = record.map(|record| Current { view, record, note, boundaries });
+    let remote = Remote::new(model, pipelines.clone(), words, how.queue);
+    let current = record.map(|record| Current { view, record, note, boundaries, agreement });
     Ok(Opened { node, user, current, pipelines, remote })
 }
 

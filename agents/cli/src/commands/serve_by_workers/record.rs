@@ -20,6 +20,9 @@ use crate::node::Node;
 pub(in crate::commands) struct Record {
     /// How workers are hired.
     pub(super) hire: HireArgs,
+    /// Lanes of each stage that must agree on a text.
+    #[serde(default = "one")]
+    pub(super) security: u16,
     /// What each stage is.
     pub(super) stages: Vec<Stage>,
     /// Its escrow, wei.
@@ -45,9 +48,14 @@ pub(super) struct Stage {
     pub(super) work: u64,
 }
 
+/// What records of earlier versions mean.
+const fn one() -> u16 {
+    1
+}
+
 impl Record {
-    /// Of a job that is about to be posted.
-    pub(in crate::commands) fn new(hiring: &Hiring<'_>, prepared: &PreparedServing) -> Result<Self> {
+    /// Of a job that is about to be posted, in each stage of which so many lanes must agree.
+    pub(in crate::commands) fn new(hiring: &Hiring<'_>, prepared: &PreparedServing, security: u16) -> Result<Self> {
         let stages = prepared.stages.iter().map(|stage| {
             let (programs, memory) = (stage.programs, stage.memory(prepared.longest)?);
             Ok(Stage { programs, memory, work: multiply_adds(&stage.longest).try_into()? })
@@ -55,6 +63,7 @@ impl Record {
         let (hire, deposit) = (hiring.args().clone(), hiring.deposit);
         Ok(Self {
             hire,
+            security,
             stages: stages.collect::<Result<_>>()?,
             deposit,
             before: Vec::new(),

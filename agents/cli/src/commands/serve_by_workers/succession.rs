@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use tensorlink_node::ports::chain::{JobState, JobView};
 use tensorlink_types::{Address, JobId};
 use tensorlink_user::User;
-use tensorlink_user::serving::{Boundaries, Pipelines, ServingNote};
+use tensorlink_user::serving::{Agreement, Boundaries, Pipelines, ServingNote};
 use tokio_util::sync::CancellationToken;
 
 use super::closed::ended;
@@ -40,6 +40,8 @@ pub(super) struct Current {
     pub(super) note: ServingNote,
     /// What crosses between its stages.
     pub(super) boundaries: Boundaries,
+    /// How many lanes of each must agree.
+    pub(super) agreement: Agreement,
 }
 
 /// What is to be done about a job.
@@ -59,6 +61,8 @@ enum Why {
     Convicted,
     /// They say nothing, or fail.
     Gone,
+    /// Some of them compute wrongly, as texts have shown.
+    Wrong,
     /// They were gone when the job was closed for its escrow; they may be back.
     GivenUp,
 }
@@ -68,6 +72,7 @@ impl Why {
         match self {
             Self::Convicted => "a worker was convicted",
             Self::Gone => "a stage has lost its workers",
+            Self::Wrong => "a worker computes wrongly",
             Self::GivenUp => "it was given up",
         }
     }
@@ -94,7 +99,7 @@ pub(super) struct Succession<'a> {
 pub(super) async fn keep(
     config: &Config,
     (node, user): (Node, Arc<User>),
-    (current, pipelines): (Current, Arc<Pipelines>),
+    (current, pipelines): (Current, &Pipelines),
     borne: Option<Duration>,
     shutdown: CancellationToken,
 ) -> Result<()> {
@@ -102,7 +107,7 @@ pub(super) async fn keep(
     let succession = Succession {
         config,
         hiring: Hiring::with(node, user, &hire).await?,
-        pipelines: &pipelines,
+        pipelines,
         formers: Formers::new(current.boundaries.clone()),
         current,
         borne: borne.map(|borne| borne.as_secs()),
@@ -112,7 +117,6 @@ pub(super) async fn keep(
         shutdown,
     };
     succession.run().await;
-    pipelines.mend(false);
     Ok(())
 }
 
@@ -155,9 +159,11 @@ impl Succession<'_> {
             if why != Why::GivenUp {
                 self.hiring.user.avoid(workers.iter().copied());
             }
+            let liars = self.pipelines.newest().liars();
             let went_on = self.go_on(&workers).await;
             if why != Why::Convicted {
-                self.hiring.user.forgive(&workers);
+                let honest = workers.iter().copied().filter(|worker| !liars.contains(worker));
+                self.hiring.user.forgive(&honest.collect::<Vec<_>>());
             }
             let (now, job) = (when::now(), self.current.view.id);
             self.hearing.awake(now);
@@ -197,8 +203,10 @@ impl Succession<'_> {
         let since = self.hearing.since();
         let heard = |worker| user.last_message(worker).unwrap_or_default().max(since);
         let gone = |worker| now.saturating_sub(heard(worker)) > borne;
-        let lost = self.pipelines.newest().lost(gone, (since, borne));
-        if lost.is_empty() { Sight::Whole } else { Sight::Lost(Why::Gone, lost) }
+        let newest = self.pipelines.newest();
+        let (lost, liars) = (newest.lost(gone, (since, borne)), newest.liars());
+        let why = if lost.iter().any(|worker| liars.contains(worker)) { Why::Wrong } else { Why::Gone };
+        if lost.is_empty() { Sight::Whole } else { Sight::Lost(why, lost) }
     }
 
     /// Others serve in place of the workers that were `lost`: those of the job that was begun for that, or else of a
@@ -215,7 +223,7 @@ impl Succession<'_> {
     /// escrow may not have been.
     async fn is_so(&mut self, why: Why, workers: &[Address]) -> bool {
         match why {
-            Why::Convicted => true,
+            Why::Convicted | Why::Wrong => true,
             Why::Gone => {
                 self.pipelines.newest().ask(workers).await;
                 matches!(self.look(when::now()), Sight::Lost(..))

@@ -12,7 +12,7 @@ use tensorlink_user::serving::Pipeline;
 
 use super::closed::ended;
 use super::record::{Record, runs};
-use super::succession::Succession;
+use super::succession::{Current, Succession};
 use crate::amount::Wei;
 use crate::commands::failover::is_begun;
 use crate::commands::hiring::Work;
@@ -134,7 +134,10 @@ impl Succession<'_> {
         let (job, ports) = (self.current.view.id, self.hiring.node.ports.clone());
         let view = self.hiring.node.ports.chain.job(next).await?.context("the job was undone by a reorganisation")?;
         let record = Record::read(&ports.journal, next)?.context("nothing is written down of the job")?;
-        let pipeline = Pipeline::open(ports, &view, self.current.boundaries.clone()).await?;
+        let pipeline = {
+            let Current { boundaries, agreement, .. } = &self.current;
+            Pipeline::open(ports, &view, boundaries.clone(), agreement.clone()).await?
+        };
         self.formers.push(job, self.pipelines.replace(pipeline));
         say!("job {next} serves in place of job {job}, up to {} tokens a lane", view.intervals);
         (self.current.view, self.current.record) = (view, record);

@@ -25,7 +25,7 @@ use tensorlink_node::ports::Ports;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_program::Reference;
 use tensorlink_types::{JobId, Lane};
-use tensorlink_user::serving::{Boundaries, Pipeline, Pipelines};
+use tensorlink_user::serving::{Agreement, Boundaries, Pipeline, Pipelines};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use worker::{Manner, Worker};
@@ -75,7 +75,7 @@ impl Spell for Numerals {
 async fn pipeline(mut ports: Ports, view: &JobView) -> Pipeline {
     ports.clock = Arc::new(Hasty);
     let plans: Vec<Plan> = choosing_plans().into_iter().map(|(plan, _)| plan).collect();
-    Pipeline::open(ports, view, Boundaries::new(&plans).unwrap()).await.unwrap()
+    Pipeline::open(ports, view, Boundaries::new(&plans).unwrap(), Agreement::of_one()).await.unwrap()
 }
 
 /// The model over a job's workers.

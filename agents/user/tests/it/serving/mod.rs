@@ -1,6 +1,7 @@
 //! Texts through a serving job's workers: what is right is paid, and nothing else is.
 
 mod accounts;
+mod agreement;
 mod decoder;
 mod job;
 mod lost;

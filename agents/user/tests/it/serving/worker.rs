@@ -47,6 +47,8 @@ pub(crate) enum Manner {
     Short,
     /// Gives other numbers, and signs for them.
     Lies,
+    /// Gives other numbers, and signs for nothing.
+    Denies,
     /// Chooses what is no token.
     Babbles,
 }
@@ -237,6 +239,7 @@ impl Worker {
         inner.advances.push((text, position, last));
         let unlisted = inner.receipts[inner.listed()..].iter().map(|(_, tokens)| tokens).sum();
         match inner.manner {
+            Manner::Denies if last => return Some(Response::Declined("I never said so".into())),
             Manner::Declines => return Some(Response::Declined("no".into())),
             Manner::Dies(0) => {
                 inner.manner = Manner::Dead;
@@ -281,9 +284,9 @@ impl Worker {
             Some(controls) => runner.choose(&input, controls).unwrap(),
             None => runner.run(&input).unwrap(),
         };
-        if matches!(inner.manner, Manner::Lies | Manner::Babbles) {
+        if matches!(inner.manner, Manner::Lies | Manner::Denies | Manner::Babbles) {
             let mut mantissas = whole.mantissas().to_vec();
-            mantissas[0] = if inner.manner == Manner::Lies { mantissas[0] ^ 1 } else { 20 };
+            mantissas[0] = if inner.manner == Manner::Babbles { 20 } else { mantissas[0] ^ 1 };
             whole = Tensor::from_wide(whole.ty().clone(), &mantissas).unwrap();
         }
         let mut output = match self.shard.gives() {

@@ -10,7 +10,7 @@ use tensorlink_node::serving::ServingShard;
 use tensorlink_num::Tensor;
 use tensorlink_program::Reference;
 use tensorlink_types::Lane;
-use tensorlink_user::serving::{Boundaries, LaneFault, OpenError, Pipeline, TextError};
+use tensorlink_user::serving::{Agreement, Boundaries, LaneFault, OpenError, Pipeline, TextError};
 
 use crate::serving::worker::Worker;
 use crate::support::serving::{LONGEST, plans, serving_view};
@@ -62,10 +62,19 @@ impl World {
         clock: Arc<dyn Clock>,
         (key, folder, view): (u8, &Path, &JobView),
     ) -> Result<Pipeline, OpenError> {
+        self.open_for(Agreement::of_one(), clock, (key, folder, view)).await
+    }
+
+    pub(crate) async fn open_for(
+        &self,
+        agreement: Agreement,
+        clock: Arc<dyn Clock>,
+        (key, folder, view): (u8, &Path, &JobView),
+    ) -> Result<Pipeline, OpenError> {
         let mut ports = support::ports(key, self.chain.clone(), Arc::default(), self.hub.clone(), folder);
         ports.clock = clock;
         let plans: Vec<Plan> = self.stages.iter().map(|(plan, _)| plan.clone()).collect();
-        Pipeline::open(ports, view, Boundaries::new(&plans).unwrap()).await
+        Pipeline::open(ports, view, Boundaries::new(&plans).unwrap(), agreement).await
     }
 
     pub(crate) async fn open(&self) -> Pipeline {

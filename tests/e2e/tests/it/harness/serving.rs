@@ -24,8 +24,8 @@ const START: Duration = Duration::from_secs(300);
 const ANSWER: Duration = Duration::from_secs(180);
 
 /// Lanes of a job, the most tokens of its texts, whether its model is put into integers before it is posted, for how
-/// long vouchers are redeemed once it is closed, and audited after that, and after how much silence another job takes
-/// its place.
+/// long vouchers are redeemed once it is closed, and audited after that, after how much silence another job takes its
+/// place, and how many replicas must agree on a text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) stages: u16,
@@ -36,11 +36,12 @@ pub(crate) struct Shape {
     pub(crate) window: u32,
     /// Seconds; 0: none does.
     pub(crate) failover: u32,
+    pub(crate) security: u16,
 }
 
 impl Default for Shape {
     fn default() -> Self {
-        Self { stages: 2, replicas: 1, longest: 32, integers: false, window: 15, failover: 0 }
+        Self { stages: 2, replicas: 1, longest: 32, integers: false, window: 15, failover: 0, security: 1 }
     }
 }
 
@@ -106,6 +107,7 @@ impl Served {
         let numbers = [
             ("--stages", self.shape.stages.into()),
             ("--replicas", self.shape.replicas.into()),
+            ("--security", self.shape.security.into()),
             ("--longest", self.shape.longest),
             ("--challenge-window", self.shape.window),
         ];
