@@ -41,6 +41,8 @@ pub struct File {
     password_file: Option<PathBuf>,
     listen: Option<Vec<String>>,
     external: Option<Vec<String>>,
+    behind_nat: Option<bool>,
+    relay: Option<bool>,
     bootstrap: Option<Vec<String>>,
     ipfs: Option<String>,
     confirmations: Option<u64>,
@@ -91,6 +93,10 @@ pub struct Config {
     pub listen: Vec<String>,
     /// Multiaddrs that others are told instead; none tells them those listened on.
     pub external: Vec<String>,
+    /// Whether nobody reaches what is listened on.
+    pub behind_nat: bool,
+    /// Whether connections of others are carried, where somebody said.
+    pub relay: Option<bool>,
     /// Multiaddrs of peers to join the network by.
     pub bootstrap: Vec<String>,
     /// URL of a Kubo daemon; none for the embedded store.
@@ -148,6 +154,7 @@ impl Config {
         let rpc = list(&common.rpc, &file.rpc.as_ref().map(Urls::list), &["ws://127.0.0.1:8545"]);
         ensure!(!rpc.is_empty(), "`rpc` is an empty list: name an Ethereum endpoint in it, or leave it out");
         let data_dir = or(&common.data_dir, &file.data_dir).unwrap_or_else(|| ".tensorlink".into());
+        let external = list(&common.network.external, &file.external, &[]);
         let budget = common.gas_budget.as_ref().or(file.gas_budget.as_ref());
         let gas = limits(common.max_fee.or(file.max_fee), budget.map(String::as_str), &data_dir)?;
         Ok(Self {
@@ -162,7 +169,16 @@ impl Config {
                 &file.listen,
                 &["/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/udp/0/quic-v1"],
             ),
-            external: list(&common.network.external, &file.external, &[]),
+            behind_nat: {
+                let behind = common.network.behind_nat || file.behind_nat == Some(true);
+                ensure!(
+                    !behind || external.is_empty(),
+                    "`behind_nat` says that nobody reaches this node, `external` says where: leave one of them out"
+                );
+                behind
+            },
+            relay: common.network.relay.or(file.relay),
+            external,
             bootstrap: list(&common.network.bootstrap, &file.bootstrap, &[]),
             ipfs: common.network.ipfs.clone().or_else(|| file.ipfs.clone()),
             confirmations: common.network.confirmations.or(file.confirmations),

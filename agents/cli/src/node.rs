@@ -84,6 +84,8 @@ impl World {
         let net_config = NetConfig {
             listen: config.listen.iter().map(parse).collect::<Result<_>>()?,
             external: config.external.iter().map(parse).collect::<Result<_>>()?,
+            behind_nat: config.behind_nat,
+            relay: config.relay.unwrap_or(false),
             bootstrap: config.bootstrap.iter().map(parse).collect::<Result<_>>()?,
             ..NetConfig::default()
         };

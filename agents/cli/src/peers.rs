@@ -10,8 +10,8 @@ pub(crate) fn alone(config: &Config, chain_id: u64) -> Option<String> {
     let mut hints = Vec::new();
     if config.external.is_empty() && config.listen.iter().all(|address| is_loopback(address)) {
         hints.push(
-            "it listens on this machine only: pass --listen /ip4/0.0.0.0/tcp/4001, and behind a router --external with \
-             the address that others reach",
+            "it listens on this machine only, so that others reach it through relays at best: pass --listen \
+             /ip4/0.0.0.0/tcp/4001, and behind a router --external with the address that others reach, if there is one",
         );
     }
     if config.bootstrap.is_empty() {

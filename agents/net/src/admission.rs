@@ -67,8 +67,11 @@ impl Full {
 }
 
 /// Who is at the other end, as far as its address tells: one IPv4 address, or the 64 bits that a provider gives to one
-/// customer in IPv6.
+/// customer in IPv6. Of who comes through a relay nothing is known.
 fn host(address: &Multiaddr) -> Option<IpAddr> {
+    if address.iter().any(|part| part == Protocol::P2pCircuit) {
+        return None;
+    }
     let ip = address.iter().find_map(|part| match part {
         Protocol::Ip4(ip) => Some(IpAddr::V4(ip)),
         Protocol::Ip6(ip) => Some(ip.to_canonical()),

@@ -5,10 +5,11 @@ use std::time::Duration;
 use libp2p::gossipsub::{self, AllowAllSubscriptionFilter, MaxCountSubscriptionFilter, MessageAuthenticity};
 use libp2p::kad::store::{MemoryStore, MemoryStoreConfig};
 use libp2p::swarm::NetworkBehaviour;
-use libp2p::{StreamProtocol, Swarm, SwarmBuilder, identify, kad, noise, ping, quic, tcp};
+use libp2p::swarm::behaviour::toggle::Toggle;
+use libp2p::{StreamProtocol, Swarm, SwarmBuilder, dcutr, identify, kad, noise, ping, quic, relay, tcp};
 
 use crate::admission::Admission;
-use crate::config::NetConfig;
+use crate::config::{Limits, NetConfig};
 use crate::directory::MAX_RECORD_BYTES;
 use crate::error::StartError;
 use crate::identity::Identity;
@@ -42,10 +43,17 @@ pub(crate) struct Behaviour {
     pub(crate) gossip: Gossipsub,
     ping: ping::Behaviour,
     pub(crate) streams: libp2p_stream::Behaviour,
+    relay: Toggle<relay::Behaviour>,
+    circuits: relay::client::Behaviour,
+    punch: dcutr::Behaviour,
 }
 
 impl Behaviour {
-    fn new(identity: &Identity, config: &NetConfig, admission: Admission) -> Result<Self, StartError> {
+    fn new(
+        identity: &Identity,
+        config: &NetConfig,
+        (admission, circuits): (Admission, relay::client::Behaviour),
+    ) -> Result<Self, StartError> {
         let limits = &config.limits;
         let keypair = identity.keypair();
         let store = MemoryStoreConfig {
@@ -89,7 +97,7 @@ impl Behaviour {
                 identify::Config::new("/tensorlink/1".into(), keypair.public())
                     .with_agent_version(concat!("tensorlink/", env!("CARGO_PKG_VERSION")).into())
                     .with_push_listen_addr_updates(true)
-                    .with_hide_listen_addrs(!config.external.is_empty()),
+                    .with_hide_listen_addrs(config.behind_nat || !config.external.is_empty()),
             ),
             kad: dht,
             gossip,
@@ -99,17 +107,33 @@ impl Behaviour {
                 ping::Config::new().with_interval(limits.handshake).with_timeout(2 * limits.handshake),
             ),
             streams: libp2p_stream::Behaviour::new(),
+            relay: config.relay.then(|| relay::Behaviour::new(peer, carrying(limits))).into(),
+            circuits,
+            punch: dcutr::Behaviour::new(peer),
         })
     }
 }
 
-/// The swarm over TCP (TLS or Noise, yamux) and QUIC, with names resolved by DNS.
+/// What a relay carries. How often it is asked stays bounded as libp2p has it.
+fn carrying(limits: &Limits) -> relay::Config {
+    relay::Config {
+        max_reservations: limits.relayed,
+        max_circuits: limits.circuits.0,
+        max_circuits_per_peer: limits.circuits.1,
+        max_circuit_duration: limits.circuit.0,
+        max_circuit_bytes: limits.circuit.1,
+        ..relay::Config::default()
+    }
+}
+
+/// The swarm over TCP (TLS or Noise, yamux) and QUIC, with names resolved by DNS, and over relays, which see no more than
+/// ciphertext.
 pub(crate) fn swarm(
     identity: &Identity,
     config: &NetConfig,
     admission: Admission,
 ) -> Result<Swarm<Behaviour>, StartError> {
-    let (behaviour, limits) = (Behaviour::new(identity, config, admission)?, &config.limits);
+    let limits = &config.limits;
     let streams = limits.inbound_streams_per_peer;
     let idle = limits.idle;
     let swarm = SwarmBuilder::with_existing_identity(identity.keypair().clone())
@@ -125,7 +149,9 @@ pub(crate) fn swarm(
         })
         .with_dns()
         .map_err(|e| StartError::Transport(format!("the system's DNS configuration: {e}")))?
-        .with_behaviour(|_| behaviour)
+        .with_relay_client((Tls::new, noise::Config::new), BufferedYamux::default)
+        .map_err(|e| StartError::Transport(e.to_string()))?
+        .with_behaviour(|_, circuits| Ok(Behaviour::new(identity, config, (admission, circuits))?))
         .map_err(|e| StartError::Transport(e.to_string()))?
         .with_swarm_config(|config| {
             config

@@ -14,6 +14,12 @@ pub struct NetConfig {
     /// Addresses under which others reach us: a forwarded port, a DNS name. Where there are any, others are told these
     /// and not those we listen on, which nobody outside could reach.
     pub external: Vec<Multiaddr>,
+    /// Nobody reaches what we listen on: others are told the relays through which we are reached, and no other address
+    /// of ours. Without this, relays are told of beside our addresses where peers see us under one that we do not
+    /// listen on, and there is none in [`Self::external`].
+    pub behind_nat: bool,
+    /// Carry connections of peers that nobody reaches. Others must reach us.
+    pub relay: bool,
     /// Bounds.
     pub limits: Limits,
 }
@@ -29,6 +35,8 @@ impl Default for NetConfig {
             ],
             bootstrap: Vec::new(),
             external: Vec::new(),
+            behind_nat: false,
+            relay: false,
             limits: Limits::default(),
         }
     }
@@ -79,6 +87,14 @@ pub struct Limits {
     pub gossip_per_second: u32,
     /// Gossip messages that wait for a slow reader; more push out the oldest.
     pub gossip_queue: usize,
+    /// Of a relay: peers that are reached through it.
+    pub relayed: usize,
+    /// Of a relay: connections that it carries, in all and of one peer.
+    pub circuits: (usize, usize),
+    /// Of a relay: how long it carries one, and how many bytes in each direction. The peers connect anew then.
+    pub circuit: (Duration, u64),
+    /// How long two peers that are connected through a relay have to connect directly before the relay is used.
+    pub punch: Duration,
 }
 
 impl Default for Limits {
@@ -104,6 +120,10 @@ impl Default for Limits {
             records: 16384,
             gossip_per_second: 64,
             gossip_queue: 256,
+            relayed: 128,
+            circuits: (64, 16),
+            circuit: (Duration::from_secs(3600), 1 << 30),
+            punch: Duration::from_secs(5),
         }
     }
 }

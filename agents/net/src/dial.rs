@@ -135,6 +135,11 @@ impl Dials {
         step
     }
 
+    /// Whether there is a connection to use.
+    pub(crate) fn is_connected(&self, address: Address) -> bool {
+        self.connected.contains_key(&address)
+    }
+
     /// The DHT is being asked.
     pub(crate) fn looking_up(&mut self, address: Address, query: QueryId) {
         self.queries.insert(query, address);

@@ -15,6 +15,8 @@
 //! | `gossip`, `scoring` | publish and subscribe; who is not listened to |
 //! | `records` | which records of others are kept for the DHT |
 //! | `listening` | where we listen, once it is known |
+//! | `reach` | how a node is reached that others cannot dial |
+//! | `relays`, `circuits` | places at relays; connections through them, until there are better ones |
 //! | [`config`], [`metrics`], [`error`] | bounds, counters, why a node does not start |
 //!
 //! A node's name in libp2p is its Ethereum account in another form:
@@ -34,12 +36,13 @@
 //! use AES, and take either from who dials us, so peers that speak only Noise are reached and reach us. QUIC has its
 //! own TLS 1.3.
 //!
-//! Not here: NAT traversal (AutoNAT, relays, hole punching). A node must be reachable at an address it listens on or at
-//! one given as [`NetConfig::external`]; one that is not can still open connections to those that are, and is answered
-//! and asked over these.
+//! A node that is reachable neither at an address it listens on nor at one given as [`NetConfig::external`] is reached
+//! through relays: peers that it dials, and that carry connections for others ([`NetConfig::relay`]). They carry
+//! ciphertext, and both ends connect directly as soon as they can (DCUtR).
 
 mod admission;
 mod behaviour;
+mod circuits;
 pub mod config;
 mod dial;
 mod directory;
@@ -52,7 +55,9 @@ mod listening;
 pub mod metrics;
 mod muxer;
 mod outbound;
+mod reach;
 mod records;
+mod relays;
 mod scoring;
 mod share;
 mod swarm;
@@ -170,6 +175,11 @@ impl Libp2pNet {
     /// Peers we are connected to, in no order.
     pub async fn connected_peers(&self) -> Result<Vec<Address>, NetError> {
         self.command(Command::Peers).await
+    }
+
+    /// Peers to which only relays lead, in no order.
+    pub async fn relayed_peers(&self) -> Result<Vec<Address>, NetError> {
+        self.command(Command::Relayed).await
     }
 
     /// Closes every stream and connection, and waits until that is done.

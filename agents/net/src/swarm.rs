@@ -21,6 +21,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use crate::behaviour::{Behaviour, BehaviourEvent, KAD};
+use crate::circuits::Circuits;
 use crate::config::NetConfig;
 use crate::dial::{Dials, Step};
 use crate::directory::{self, Route};
@@ -30,6 +31,7 @@ use crate::identity::{Identity, address_of, peer_in};
 use crate::listening::Listening;
 use crate::metrics::Metrics;
 use crate::records::{self, KeepError, Kept};
+use crate::relays::{Relays, is_circuit};
 
 /// How often time-driven work is looked at.
 const TICK: Duration = Duration::from_millis(250);
@@ -50,20 +52,24 @@ pub(crate) enum Command {
     ListenAddresses(oneshot::Sender<Vec<Multiaddr>>),
     /// Who is connected.
     Peers(oneshot::Sender<Vec<Address>>),
+    /// Who is connected through relays only.
+    Relayed(oneshot::Sender<Vec<Address>>),
 }
 
 pub(crate) struct EventLoop {
-    swarm: Swarm<Behaviour>,
+    pub(crate) swarm: Swarm<Behaviour>,
     identity: Identity,
-    config: NetConfig,
+    pub(crate) config: NetConfig,
     gate: Arc<SharedGate>,
     metrics: Arc<Metrics>,
     commands: mpsc::Receiver<Command>,
-    dials: Dials,
+    pub(crate) dials: Dials,
     gossip: Gossip,
     publish: Publication,
     listening: Listening,
     bootstrap: (Instant, Duration),
+    pub(crate) relays: Relays,
+    pub(crate) circuits: Circuits,
 }
 
 /// When our own record is published next.
@@ -88,6 +94,8 @@ impl EventLoop {
             publish: Publication { stale: true, last: None, gap: PUBLISH.0 },
             listening: Listening::new(listeners, Instant::now()),
             bootstrap: (Instant::now(), BOOTSTRAP.0),
+            relays: Relays::new(config.behind_nat, config.limits.redial.1),
+            circuits: Circuits::new(config.limits.punch),
             swarm,
             identity,
             config,
@@ -136,6 +144,9 @@ impl EventLoop {
             }
             Command::Peers(reply) => {
                 let _ = reply.send(self.swarm.connected_peers().filter_map(|p| address_of(p).ok()).collect());
+            }
+            Command::Relayed(reply) => {
+                let _ = reply.send(self.circuits.peers().filter_map(|p| address_of(p).ok()).collect());
             }
         }
     }
@@ -192,31 +203,36 @@ impl EventLoop {
                 tracing::debug!(%peer, "no answer to a ping: disconnecting");
                 self.swarm.close_connection(connection);
             }
-            SwarmEvent::ConnectionEstablished { peer_id, .. } => match address_of(&peer_id) {
-                Ok(address) => {
-                    tracing::debug!(%address, %peer_id, "connected");
-                    self.dials.connected(address, peer_id);
-                }
+            SwarmEvent::Behaviour(BehaviourEvent::Punch(event)) => self.on_punched(&event),
+            SwarmEvent::ConnectionEstablished { peer_id, connection_id, endpoint, .. } => match address_of(&peer_id) {
+                Ok(address) => self.on_connected((address, peer_id), connection_id, &endpoint),
                 Err(e) => {
                     tracing::debug!("disconnecting: {e}");
                     // An error means that it is gone already.
                     let _ = self.swarm.disconnect_peer_id(peer_id);
                 }
             },
-            SwarmEvent::ConnectionClosed { peer_id, num_established: 0, .. } => {
-                if let Ok(address) = address_of(&peer_id) {
+            SwarmEvent::ConnectionClosed { peer_id, connection_id, num_established, .. } => {
+                self.circuits.closed(peer_id, connection_id);
+                if num_established == 0
+                    && let Ok(address) = address_of(&peer_id)
+                {
                     tracing::debug!(%address, "disconnected");
+                    self.relays.gone(peer_id);
                     self.dials.disconnected(address);
                 }
             }
             SwarmEvent::OutgoingConnectionError { peer_id: Some(peer), error, .. } => {
-                if let Ok(address) = address_of(&peer) {
+                // Where a relay connects us, no more than an attempt at something better has failed.
+                if !self.circuits.waits(peer)
+                    && let Ok(address) = address_of(&peer)
+                {
                     let step = self.dials.dial_failed(address, &error, Instant::now());
                     self.take(address, step);
                 }
             }
             SwarmEvent::NewListenAddr { address, listener_id } => {
-                tracing::info!(%address, "listening");
+                self.on_listening(&address);
                 self.publish.stale = true;
                 self.listening.heard(listener_id);
                 self.tell_addresses();
@@ -225,8 +241,10 @@ impl EventLoop {
                 self.publish.stale = true;
             }
             SwarmEvent::ListenerClosed { addresses, reason, listener_id } => {
-                if let Err(e) = reason {
-                    tracing::error!(?addresses, "a listener failed: {e}");
+                match (self.relays.ended(listener_id, Instant::now()), reason) {
+                    (Some(relay), reason) => tracing::info!(%relay, ?reason, "not reached through a relay any more"),
+                    (None, Err(e)) => tracing::error!(?addresses, "a listener failed: {e}"),
+                    (None, Ok(())) => {}
                 }
                 self.listening.heard(listener_id);
                 self.tell_addresses();
@@ -237,6 +255,7 @@ impl EventLoop {
 
     fn on_identified(&mut self, peer: PeerId, info: identify::Info) {
         let Ok(address) = address_of(&peer) else { return };
+        self.look_for_relays(peer, &info);
         let routable: Vec<_> = info.listen_addrs.into_iter().take(directory::MAX_ADDRESSES).collect();
         if info.protocols.contains(&KAD) {
             for at in directory::preferred(&routable) {
@@ -293,6 +312,7 @@ impl EventLoop {
         let at = Instant::now();
         self.gossip.on_tick(at);
         self.dials.on_tick(at);
+        self.keep_reachable(at);
         self.tell_addresses();
         let due = self.publish.last.is_none_or(|last| at - last >= self.publish.gap);
         let old = self.publish.last.is_some_and(|last| at - last >= PUBLISH.1);
@@ -307,8 +327,13 @@ impl EventLoop {
 
     /// Puts our own record into the DHT. Without peers it waits in our own store for the next time.
     fn publish_record(&mut self, at: Instant) {
-        let local = self.swarm.listeners().filter(|_| self.config.external.is_empty());
-        let addresses: Vec<_> = self.swarm.external_addresses().chain(local).cloned().collect();
+        let hidden = self.config.behind_nat || !self.config.external.is_empty();
+        let local = self.swarm.listeners().filter(|address| !hidden || is_circuit(address));
+        let mut addresses: Vec<_> = self.swarm.external_addresses().chain(local).cloned().collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        // What leads to us at once comes first: a record has room for some.
+        addresses.sort_by_key(is_circuit);
         if addresses.is_empty() {
             return;
         }

@@ -52,6 +52,7 @@ pub(crate) fn quick() -> Limits {
         idle: Duration::from_secs(4),
         queue_wait: Duration::from_millis(300),
         redial: (Duration::from_millis(50), Duration::from_millis(400)),
+        punch: Duration::from_secs(1),
         ..Limits::default()
     }
 }
@@ -65,7 +66,7 @@ pub(crate) fn quic() -> Multiaddr {
 }
 
 pub(crate) fn start(n: u8, listen: Multiaddr, bootstrap: Vec<Multiaddr>, limits: Limits) -> Arc<Libp2pNet> {
-    let config = NetConfig { listen: vec![listen], bootstrap, external: vec![], limits };
+    let config = NetConfig { listen: vec![listen], bootstrap, external: vec![], limits, ..NetConfig::default() };
     Arc::new(Libp2pNet::start(identity(n), config).expect("a node starts"))
 }
 

@@ -107,8 +107,13 @@ async fn a_peer_that_falls_silent_is_given_up() {
 #[tokio::test]
 async fn a_node_with_an_external_address_tells_no_other() {
     let external: Multiaddr = "/ip4/198.51.100.7/tcp/4001".parse().unwrap();
-    let config =
-        NetConfig { listen: vec![tcp()], bootstrap: vec![], external: vec![external.clone()], limits: quick() };
+    let config = NetConfig {
+        listen: vec![tcp()],
+        bootstrap: vec![],
+        external: vec![external.clone()],
+        limits: quick(),
+        ..NetConfig::default()
+    };
     let hidden = Libp2pNet::start(identity(1), config).unwrap();
     let asker = SwarmBuilder::with_existing_identity(Keypair::generate_secp256k1()).with_tokio();
     let asker = asker.with_tcp(libp2p::tcp::Config::default(), tls::Config::new, yamux::Config::default).unwrap();

@@ -62,7 +62,8 @@ async fn an_advert_reaches_who_cannot_meet_its_worker() {
     // What they tell of themselves leads nowhere.
     let apart = |n| {
         let external = vec!["/ip4/127.0.0.1/tcp/9".parse().unwrap()];
-        let config = NetConfig { listen: vec![tcp()], bootstrap: at.clone(), external, limits: quick() };
+        let config =
+            NetConfig { listen: vec![tcp()], bootstrap: at.clone(), external, limits: quick(), ..NetConfig::default() };
         let node = Arc::new(Libp2pNet::start(identity(n), config).unwrap());
         node.set_gate(Arc::new(Open));
         node

@@ -7,4 +7,5 @@ mod discovery;
 mod gossip;
 mod hostile;
 mod messages;
+mod relays;
 mod security;

@@ -1,0 +1,195 @@
+//! Through which relays we are reached, as a state machine without I/O: a node that others cannot dial keeps a place at
+//! some that it dials itself.
+
+use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use libp2p::core::transport::ListenerId;
+use libp2p::multiaddr::Protocol;
+use libp2p::{Multiaddr, PeerId};
+use tokio::time::Instant;
+
+/// How many at once: one may go.
+const RELAYS: usize = 2;
+
+/// Relays that we know, and those that we have a place at.
+#[derive(Debug)]
+pub(crate) struct Relays {
+    /// Whether others reach us through relays alone, or through them too.
+    is_needed: bool,
+    /// Where we dialled who is connected.
+    dialled: HashMap<PeerId, Multiaddr>,
+    /// Who carries connections.
+    willing: BTreeSet<PeerId>,
+    places: HashMap<ListenerId, PeerId>,
+    /// When one that had no place for us is asked again.
+    again: HashMap<PeerId, Instant>,
+    redial: Duration,
+}
+
+impl Relays {
+    /// None is known. One that has no place is asked again after `redial`.
+    pub(crate) fn new(is_needed: bool, redial: Duration) -> Self {
+        let (dialled, willing, places, again) = Default::default();
+        Self { is_needed, dialled, willing, places, again, redial }
+    }
+
+    /// A peer sees us under an address that we do not listen on.
+    pub(crate) const fn need(&mut self) {
+        self.is_needed = true;
+    }
+
+    /// We dialled a peer at this address.
+    pub(crate) fn dialled(&mut self, peer: PeerId, at: Multiaddr) {
+        self.dialled.insert(peer, at);
+    }
+
+    /// A peer said what it speaks.
+    pub(crate) fn identified(&mut self, peer: PeerId, carries: bool) {
+        if carries {
+            self.willing.insert(peer)
+        } else {
+            self.willing.remove(&peer)
+        };
+    }
+
+    /// A peer is connected no more.
+    pub(crate) fn gone(&mut self, peer: PeerId) {
+        self.dialled.remove(&peer);
+        self.willing.remove(&peer);
+    }
+
+    /// Where to ask for a place, if we need another and know a relay.
+    pub(crate) fn due(&mut self, now: Instant) -> Option<(PeerId, Multiaddr)> {
+        self.again.retain(|_, again| now < *again);
+        if !self.is_needed || self.places.len() >= RELAYS {
+            return None;
+        }
+        let free = |peer: &&PeerId| !self.again.contains_key(peer) && !self.places.values().any(|at| at == *peer);
+        let mut relays = self.willing.iter().filter(free);
+        relays.find_map(|relay| Some((*relay, circuit(self.dialled.get(relay)?, *relay))))
+    }
+
+    /// A relay is asked for a place.
+    pub(crate) fn asked(&mut self, relay: PeerId, listener: Option<ListenerId>, now: Instant) {
+        match listener {
+            Some(listener) => _ = self.places.insert(listener, relay),
+            None => self.fails(relay, now),
+        }
+    }
+
+    /// A listener has ended: the relay if it was the place at one.
+    pub(crate) fn ended(&mut self, listener: ListenerId, now: Instant) -> Option<PeerId> {
+        let relay = self.places.remove(&listener)?;
+        self.fails(relay, now);
+        Some(relay)
+    }
+
+    fn fails(&mut self, relay: PeerId, now: Instant) {
+        self.again.insert(relay, now + self.redial);
+    }
+}
+
+/// What is listened on to be reached through a relay.
+fn circuit(at: &Multiaddr, relay: PeerId) -> Multiaddr {
+    let at: Multiaddr = at.iter().filter(|part| !matches!(part, Protocol::P2p(_))).collect();
+    at.with(Protocol::P2p(relay)).with(Protocol::P2pCircuit)
+}
+
+/// Whether an address leads through a relay.
+pub(crate) fn is_circuit(address: &Multiaddr) -> bool {
+    address.iter().any(|part| part == Protocol::P2pCircuit)
+}
+
+/// Whether a peer sees us under an address that is none of those we listen on: what translates it lets nobody in.
+pub(crate) fn is_translated<'a>(observed: &Multiaddr, own: impl IntoIterator<Item = &'a Multiaddr>) -> bool {
+    let ip = |address: &Multiaddr| {
+        address.iter().find_map(|part| match part {
+            Protocol::Ip4(ip) => Some(IpAddr::V4(ip)),
+            Protocol::Ip6(ip) => Some(ip.to_canonical()),
+            _ => None,
+        })
+    };
+    let direct = |address: &&Multiaddr| !is_circuit(address);
+    match ip(observed).filter(|_| !is_circuit(observed)) {
+        Some(seen) => !own.into_iter().filter(direct).any(|own| ip(own) == Some(seen)),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AGAIN: Duration = Duration::from_secs(10);
+
+    fn at(text: &str) -> Multiaddr {
+        text.parse().unwrap()
+    }
+
+    fn known(relays: &mut Relays, peer: PeerId) {
+        relays.dialled(peer, at("/ip4/192.0.2.1/tcp/4001").with(Protocol::P2p(peer)));
+        relays.identified(peer, true);
+    }
+
+    #[test]
+    fn whoever_needs_none_has_none() {
+        let mut relays = Relays::new(false, AGAIN);
+        known(&mut relays, PeerId::random());
+        assert_eq!(relays.due(Instant::now()), None);
+        relays.need();
+        assert!(relays.due(Instant::now()).is_some());
+    }
+
+    #[test]
+    fn two_places_are_kept_and_another_taken_where_one_ends() {
+        let (mut relays, now) = (Relays::new(true, AGAIN), Instant::now());
+        let peers = [(); 3].map(|()| PeerId::random());
+        peers.iter().for_each(|peer| known(&mut relays, *peer));
+        let mut held = Vec::new();
+        while let Some((relay, address)) = relays.due(now) {
+            assert_eq!(address, at(&format!("/ip4/192.0.2.1/tcp/4001/p2p/{relay}/p2p-circuit")));
+            let listener = ListenerId::next();
+            relays.asked(relay, Some(listener), now);
+            held.push((listener, relay));
+        }
+        assert!(held.len() == RELAYS && held[0].1 != held[1].1);
+        assert_eq!(relays.ended(ListenerId::next(), now), None, "what we listen on ourselves");
+        assert_eq!(relays.ended(held[0].0, now), Some(held[0].1));
+        let third = relays.due(now).unwrap().0;
+        assert!(held.iter().all(|(_, relay)| *relay != third), "it is not asked again at once");
+        relays.gone(third);
+        assert_eq!(relays.due(now), None);
+        assert_eq!(relays.due(now + AGAIN).unwrap().0, held[0].1);
+    }
+
+    #[test]
+    fn only_who_carries_and_was_dialled_is_asked_and_not_at_once_after_a_refusal() {
+        let (mut relays, now, peer) = (Relays::new(true, AGAIN), Instant::now(), PeerId::random());
+        relays.identified(peer, true);
+        assert_eq!(relays.due(now), None, "nobody knows whether others reach who dialled us");
+        known(&mut relays, peer);
+        relays.identified(peer, false);
+        assert_eq!(relays.due(now), None);
+        relays.identified(peer, true);
+        assert!(relays.due(now).is_some());
+        relays.asked(peer, None, now);
+        assert_eq!(relays.due(now), None);
+        assert!(relays.due(now + AGAIN).is_some());
+    }
+
+    #[test]
+    fn who_is_seen_under_an_address_of_its_own_is_not_behind_nat() {
+        let own = [at("/ip4/127.0.0.1/tcp/1"), at("/ip4/10.0.0.5/tcp/1"), at("/ip6/2001:db8::7/tcp/1")];
+        let is_translated = |observed: &str| is_translated(&at(observed), &own);
+        for seen in ["/ip4/10.0.0.5/tcp/50000", "/ip4/127.0.0.1/udp/9/quic-v1", "/ip6/2001:db8::7/tcp/5"] {
+            assert!(!is_translated(seen), "{seen}");
+        }
+        assert!(is_translated("/ip4/198.51.100.7/tcp/50000") && is_translated("/ip6/2001:db8::8/tcp/5"));
+        let peer = PeerId::random();
+        let relayed = format!("/ip4/192.0.2.1/tcp/1/p2p/{peer}/p2p-circuit");
+        assert!(!is_translated(&relayed), "that is the relay's");
+        assert!(!is_translated("/dns4/example.org/tcp/1"), "a name tells nothing");
+    }
+}
