@@ -155,6 +155,12 @@ impl Config {
         ensure!(!rpc.is_empty(), "`rpc` is an empty list: name an Ethereum endpoint in it, or leave it out");
         let data_dir = or(&common.data_dir, &file.data_dir).unwrap_or_else(|| ".tensorlink".into());
         let external = list(&common.network.external, &file.external, &[]);
+        let behind_nat = common.network.behind_nat || file.behind_nat == Some(true);
+        let relay = common.network.relay.or(file.relay);
+        ensure!(
+            !behind_nat || (external.is_empty() && relay != Some(true)),
+            "`behind_nat` says that nobody reaches this node: leave out `external`, which says where, and `relay`"
+        );
         let budget = common.gas_budget.as_ref().or(file.gas_budget.as_ref());
         let gas = limits(common.max_fee.or(file.max_fee), budget.map(String::as_str), &data_dir)?;
         Ok(Self {
@@ -169,15 +175,8 @@ impl Config {
                 &file.listen,
                 &["/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/udp/0/quic-v1"],
             ),
-            behind_nat: {
-                let behind = common.network.behind_nat || file.behind_nat == Some(true);
-                ensure!(
-                    !behind || external.is_empty(),
-                    "`behind_nat` says that nobody reaches this node, `external` says where: leave one of them out"
-                );
-                behind
-            },
-            relay: common.network.relay.or(file.relay),
+            behind_nat,
+            relay,
             external,
             bootstrap: list(&common.network.bootstrap, &file.bootstrap, &[]),
             ipfs: common.network.ipfs.clone().or_else(|| file.ipfs.clone()),

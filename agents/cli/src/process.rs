@@ -107,7 +107,7 @@ pub fn log(verbose: u8) {
     // What alloy says of lost connections, the chain adapter says in our words.
     let default = match verbose {
         0 => {
-            "warn,tensorlink_net=warn,alloy_pubsub=off,alloy_transport_ws=off,tensorlink=info,tensorlink_worker=info,tensorlink_validator=info"
+            "warn,tensorlink_net=warn,tensorlink_net::reach=info,alloy_pubsub=off,alloy_transport_ws=off,tensorlink=info,tensorlink_worker=info,tensorlink_validator=info"
         }
         1 => "info",
         _ => {

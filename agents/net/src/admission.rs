@@ -9,6 +9,8 @@
 //! | all | [`Limits::connections`] |
 //! | all handshakes under way, of each direction | half of these |
 //!
+//! Who comes through a relay has no address here: all of them count as one.
+//!
 //! So strangers leave room for peers that have stake, and for those that we dial. A peer with stake does not count for
 //! its address once it has proven its key: many may be behind one router. Where there is no room for another stranger,
 //! the address that has most connections loses its oldest, if it has more than the newcomer's would then have. Who
@@ -92,7 +94,7 @@ enum Held {
     /// Somebody dialled us and shakes hands.
     Arriving(Option<IpAddr>),
     /// We dial, or shake hands.
-    Dialling,
+    Dialling(Option<PeerId>),
     /// Somebody without stake dialled us.
     Stranger(PeerId, Option<IpAddr>),
     /// Somebody with stake dialled us, or we dialled.
@@ -103,7 +105,7 @@ impl Held {
     const fn peer(self) -> Option<PeerId> {
         match self {
             Self::Stranger(peer, _) | Self::Welcome(peer) => Some(peer),
-            Self::Arriving(_) | Self::Dialling => None,
+            Self::Arriving(_) | Self::Dialling(_) => None,
         }
     }
 
@@ -210,10 +212,13 @@ impl Connections {
         (most > least).then_some((oldest, peer))
     }
 
-    /// We dial.
-    fn dialling(&mut self, id: ConnectionId) -> Result<(), Full> {
-        self.below(self.handshakes(), Full::Handshakes, |held| held == Held::Dialling)?;
-        self.held.insert(id, Held::Dialling);
+    /// We dial a peer, if we know which.
+    fn dialling(&mut self, id: ConnectionId, peer: Option<PeerId>) -> Result<(), Full> {
+        if peer.is_some() {
+            self.below(self.limits.connections_per_peer, Full::Peer, |held| held == Held::Dialling(peer))?;
+        }
+        self.below(self.handshakes(), Full::Handshakes, |held| matches!(held, Held::Dialling(_)))?;
+        self.held.insert(id, Held::Dialling(peer));
         Ok(())
     }
 
@@ -267,6 +272,10 @@ impl Admission {
         Self { connections: Connections::new(limits), gate, metrics, said: Default::default() }
     }
 
+    fn is_staked(&self, peer: PeerId) -> bool {
+        address_of(&peer).is_ok_and(|address| self.gate.has_stake(address) == Some(true))
+    }
+
     /// Counts and tells what was refused.
     fn tell(&mut self, admitted: Result<(), Full>, from: Option<&Multiaddr>) -> Result<(), ConnectionDenied> {
         let Err(full) = admitted else { return Ok(()) };
@@ -300,8 +309,7 @@ impl NetworkBehaviour for Admission {
         _: &Multiaddr,
         remote: &Multiaddr,
     ) -> Result<THandler<Self>, ConnectionDenied> {
-        let staked = address_of(&peer).is_ok_and(|address| self.gate.has_stake(address) == Some(true));
-        let admitted = self.connections.arrived(id, peer, host(remote), staked);
+        let admitted = self.connections.arrived(id, peer, host(remote), self.is_staked(peer));
         self.tell(admitted, Some(remote))?;
         Ok(dummy::ConnectionHandler)
     }
@@ -309,11 +317,11 @@ impl NetworkBehaviour for Admission {
     fn handle_pending_outbound_connection(
         &mut self,
         id: ConnectionId,
-        _: Option<PeerId>,
+        peer: Option<PeerId>,
         addresses: &[Multiaddr],
         _: Endpoint,
     ) -> Result<Vec<Multiaddr>, ConnectionDenied> {
-        let admitted = self.connections.dialling(id);
+        let admitted = self.connections.dialling(id, peer);
         self.tell(admitted, addresses.first())?;
         Ok(Vec::new())
     }
@@ -323,10 +331,14 @@ impl NetworkBehaviour for Admission {
         id: ConnectionId,
         peer: PeerId,
         remote: &Multiaddr,
-        _: Endpoint,
+        role: Endpoint,
         _: PortUse,
     ) -> Result<THandler<Self>, ConnectionDenied> {
-        let admitted = self.connections.dialled(id, peer);
+        let admitted = match role {
+            Endpoint::Dialer => self.connections.dialled(id, peer),
+            // Who reached us through a relay has us dial, and is no more welcome for that.
+            Endpoint::Listener => self.connections.arrived(id, peer, host(remote), self.is_staked(peer)),
+        };
         self.tell(admitted, Some(remote))?;
         Ok(dummy::ConnectionHandler)
     }

@@ -114,10 +114,15 @@ impl Behaviour {
     }
 }
 
+/// How long a place at a relay lasts: as long as its connection, which pings watch. A shorter time would end places
+/// whose renewal a full relay denies, and with libp2p-relay 0.22 a late answer to a renewal ends the relay itself.
+const PLACE: Duration = Duration::from_secs(10 * 365 * 86_400);
+
 /// What a relay carries. How often it is asked stays bounded as libp2p has it.
 fn carrying(limits: &Limits) -> relay::Config {
     relay::Config {
         max_reservations: limits.relayed,
+        reservation_duration: PLACE,
         max_circuits: limits.circuits.0,
         max_circuits_per_peer: limits.circuits.1,
         max_circuit_duration: limits.circuit.0,
@@ -126,8 +131,8 @@ fn carrying(limits: &Limits) -> relay::Config {
     }
 }
 
-/// The swarm over TCP (TLS or Noise, yamux) and QUIC, with names resolved by DNS, and over relays, which see no more than
-/// ciphertext.
+/// The swarm over TCP (TLS or Noise, yamux) and QUIC, with names resolved by DNS, and over relays, which see no more
+/// than ciphertext.
 pub(crate) fn swarm(
     identity: &Identity,
     config: &NetConfig,

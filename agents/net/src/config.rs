@@ -91,7 +91,7 @@ pub struct Limits {
     pub relayed: usize,
     /// Of a relay: connections that it carries, in all and of one peer.
     pub circuits: (usize, usize),
-    /// Of a relay: how long it carries one, and how many bytes in each direction. The peers connect anew then.
+    /// Of a relay: how long it carries one, and how many bytes in all. The peers connect anew then.
     pub circuit: (Duration, u64),
     /// How long two peers that are connected through a relay have to connect directly before the relay is used.
     pub punch: Duration,

@@ -10,6 +10,7 @@ use std::time::Duration;
 use libp2p::core::{PeerRecord, SignedEnvelope};
 use libp2p::kad::{Record, RecordKey};
 use libp2p::{Multiaddr, PeerId};
+use rand::seq::IteratorRandom;
 use tensorlink_types::Address;
 use thiserror::Error;
 
@@ -132,6 +133,11 @@ impl Book {
         self.routes.get(&address)
     }
 
+    /// Some routes, by chance.
+    pub(crate) fn some(&self, most: usize) -> Vec<Route> {
+        self.routes.values().cloned().choose_multiple(&mut rand::rng(), most)
+    }
+
     /// Remembers a route unless we know a later one.
     pub(crate) fn learn(&mut self, address: Address, mut route: Route) {
         route.addresses.truncate(MAX_ADDRESSES);
@@ -223,5 +229,6 @@ mod tests {
         book.learn(Address::repeat_byte(3), route(6));
         assert!(book.get(Address::repeat_byte(1)).is_none());
         assert!(book.get(Address::repeat_byte(3)).is_some());
+        assert_eq!((book.some(1).len(), book.some(3).len()), (1, 2));
     }
 }

@@ -1,7 +1,10 @@
 //! How the event loop keeps a node reachable that others cannot dial: places at relays, and direct connections in place
 //! of those through them.
 
+use std::io;
+
 use libp2p::core::ConnectedPoint;
+use libp2p::core::transport::ListenerId;
 use libp2p::swarm::ConnectionId;
 use libp2p::{Multiaddr, PeerId, dcutr, identify, relay};
 use tensorlink_types::Address;
@@ -21,15 +24,16 @@ impl EventLoop {
     ) {
         tracing::debug!(%address, %peer, relayed = endpoint.is_relayed(), "connected");
         if endpoint.is_relayed() {
-            if !self.dials.is_connected(address) {
-                self.circuits.opened(peer, connection, Instant::now());
+            let known = (self.dials.is_connected(address), Instant::now());
+            if !self.circuits.opened(peer, connection, known) {
+                self.swarm.close_connection(connection);
             }
             return;
         }
         if let ConnectedPoint::Dialer { address: at, .. } = endpoint {
             self.relays.dialled(peer, at.clone());
         }
-        for relayed in self.circuits.replaced(peer) {
+        for relayed in self.circuits.replaced(peer, Instant::now()) {
             tracing::debug!(%address, "connected directly: the relay is not needed any more");
             self.swarm.close_connection(relayed);
         }
@@ -54,20 +58,26 @@ impl EventLoop {
         }
     }
 
-    /// We listen on an address. A relay tells it others, who are reached through it there.
+    /// We listen on an address. A relay tells others of it, who are reached there.
     pub(crate) fn on_listening(&mut self, address: &Multiaddr) {
-        if is_circuit(address) {
-            tracing::info!(%address, "reached through a relay");
-        } else {
-            tracing::info!(%address, "listening");
-            if self.config.relay && self.config.external.is_empty() {
-                self.swarm.add_external_address(address.clone());
-            }
+        tracing::debug!(%address, "listening");
+        if self.config.relay && self.config.external.is_empty() && !is_circuit(address) {
+            self.swarm.add_external_address(address.clone());
         }
+    }
+
+    /// A listener has ended, for a reason if it was not asked to: whether it was a place at a relay.
+    pub(crate) fn is_place(&mut self, listener: ListenerId, reason: &io::Result<()>) -> bool {
+        let relay = self.relays.ended(listener, Instant::now());
+        if let Some(relay) = relay.and_then(|relay| address_of(&relay).ok()) {
+            tracing::info!(%relay, ?reason, "not reached through a relay any more");
+        }
+        relay.is_some()
     }
 
     /// A peer said what it speaks, and where it sees us.
     pub(crate) fn look_for_relays(&mut self, peer: PeerId, info: &identify::Info) {
+        self.met.insert(peer);
         self.relays.identified(peer, info.protocols.contains(&relay::HOP_PROTOCOL_NAME));
         if self.config.external.is_empty() && is_translated(&info.observed_addr, self.swarm.listeners()) {
             self.relays.need();
@@ -82,6 +92,18 @@ impl EventLoop {
         }
         for peer in self.circuits.due(now) {
             self.through_relay(peer);
+        }
+        for connection in self.circuits.left(now) {
+            self.swarm.close_connection(connection);
+        }
+    }
+
+    /// A relay has a place for us.
+    pub(crate) fn on_place(event: &relay::client::Event) {
+        if let relay::client::Event::ReservationReqAccepted { relay_peer_id, renewal: false, .. } = event
+            && let Ok(relay) = address_of(relay_peer_id)
+        {
+            tracing::info!(%relay, "reached through a relay");
         }
     }
 }

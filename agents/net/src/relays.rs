@@ -8,10 +8,15 @@ use std::time::Duration;
 use libp2p::core::transport::ListenerId;
 use libp2p::multiaddr::Protocol;
 use libp2p::{Multiaddr, PeerId};
+use rand::seq::IteratorRandom;
 use tokio::time::Instant;
+
+use crate::directory::MAX_ADDRESSES;
 
 /// How many at once: one may go.
 const RELAYS: usize = 2;
+/// Most addresses through relays that are told or remembered of a node.
+const MAX_CIRCUITS: usize = 4;
 
 /// Relays that we know, and those that we have a place at.
 #[derive(Debug)]
@@ -67,8 +72,9 @@ impl Relays {
             return None;
         }
         let free = |peer: &&PeerId| !self.again.contains_key(peer) && !self.places.values().any(|at| at == *peer);
-        let mut relays = self.willing.iter().filter(free);
-        relays.find_map(|relay| Some((*relay, circuit(self.dialled.get(relay)?, *relay))))
+        // By chance, so that not all nodes have the same.
+        let relays = self.willing.iter().filter(free).filter_map(|relay| Some((*relay, self.dialled.get(relay)?)));
+        relays.choose(&mut rand::rng()).map(|(relay, at)| (relay, circuit(at, relay)))
     }
 
     /// A relay is asked for a place.
@@ -95,6 +101,20 @@ impl Relays {
 fn circuit(at: &Multiaddr, relay: PeerId) -> Multiaddr {
     let at: Multiaddr = at.iter().filter(|part| !matches!(part, Protocol::P2p(_))).collect();
     at.with(Protocol::P2p(relay)).with(Protocol::P2pCircuit)
+}
+
+/// Addresses for a record or a book, as many as that takes: some through relays, as others may lead nowhere, and none
+/// through two, which no relay carries.
+pub(crate) fn routable(addresses: impl IntoIterator<Item = Multiaddr>) -> Vec<Multiaddr> {
+    let hops = |address: &Multiaddr| address.iter().filter(|part| *part == Protocol::P2pCircuit).count();
+    let (mut all, mut direct): (Vec<_>, Vec<_>) =
+        addresses.into_iter().filter(|address| hops(address) < 2).partition(is_circuit);
+    all.truncate(MAX_CIRCUITS);
+    direct.truncate(MAX_ADDRESSES.saturating_sub(all.len()));
+    all.append(&mut direct);
+    let mut seen = BTreeSet::new();
+    all.retain(|address| seen.insert(address.clone()));
+    all
 }
 
 /// Whether an address leads through a relay.
@@ -177,6 +197,18 @@ mod tests {
         relays.asked(peer, None, now);
         assert_eq!(relays.due(now), None);
         assert!(relays.due(now + AGAIN).is_some());
+    }
+
+    #[test]
+    fn a_few_addresses_lead_through_relays_and_none_through_two() {
+        let relayed = |n: u8| circuit(&at(&format!("/ip4/192.0.2.{n}/tcp/1")), PeerId::random());
+        let direct = |n: u8| at(&format!("/ip4/10.0.0.{n}/tcp/1"));
+        let nested = relayed(1).with(Protocol::P2p(PeerId::random())).with(Protocol::P2pCircuit);
+        let all = (0..40).map(direct).chain([nested, direct(1)]).chain((0..40).map(relayed));
+        let told = routable(all);
+        assert_eq!(told.len(), MAX_ADDRESSES);
+        assert_eq!(told.iter().filter(|address| is_circuit(address)).count(), MAX_CIRCUITS);
+        assert_eq!(routable([direct(1), direct(1), relayed(1)]).len(), 2, "each once");
     }
 
     #[test]

@@ -31,7 +31,7 @@ use crate::identity::{Identity, address_of, peer_in};
 use crate::listening::Listening;
 use crate::metrics::Metrics;
 use crate::records::{self, KeepError, Kept};
-use crate::relays::{Relays, is_circuit};
+use crate::relays::{Relays, is_circuit, routable};
 
 /// How often time-driven work is looked at.
 const TICK: Duration = Duration::from_millis(250);
@@ -39,6 +39,8 @@ const TICK: Duration = Duration::from_millis(250);
 const PUBLISH: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(600));
 /// First and longest wait between two rounds of dialling bootstrap peers.
 const BOOTSTRAP: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// How many known peers a node dials once it has lost every connection.
+const MET: usize = 8;
 
 /// What the rest of the node asks of the loop.
 pub(crate) enum Command {
@@ -68,6 +70,8 @@ pub(crate) struct EventLoop {
     publish: Publication,
     listening: Listening,
     bootstrap: (Instant, Duration),
+    /// Connected peers that have said what they speak: others may have closed at once.
+    pub(crate) met: HashSet<PeerId>,
     pub(crate) relays: Relays,
     pub(crate) circuits: Circuits,
 }
@@ -94,8 +98,9 @@ impl EventLoop {
             publish: Publication { stale: true, last: None, gap: PUBLISH.0 },
             listening: Listening::new(listeners, Instant::now()),
             bootstrap: (Instant::now(), BOOTSTRAP.0),
+            met: HashSet::new(),
             relays: Relays::new(config.behind_nat, config.limits.redial.1),
-            circuits: Circuits::new(config.limits.punch),
+            circuits: Circuits::new(config.limits.punch, config.limits.idle),
             swarm,
             identity,
             config,
@@ -204,6 +209,7 @@ impl EventLoop {
                 self.swarm.close_connection(connection);
             }
             SwarmEvent::Behaviour(BehaviourEvent::Punch(event)) => self.on_punched(&event),
+            SwarmEvent::Behaviour(BehaviourEvent::Circuits(event)) => Self::on_place(&event),
             SwarmEvent::ConnectionEstablished { peer_id, connection_id, endpoint, .. } => match address_of(&peer_id) {
                 Ok(address) => self.on_connected((address, peer_id), connection_id, &endpoint),
                 Err(e) => {
@@ -213,13 +219,11 @@ impl EventLoop {
                 }
             },
             SwarmEvent::ConnectionClosed { peer_id, connection_id, num_established, .. } => {
-                self.circuits.closed(peer_id, connection_id);
+                let was_held = self.circuits.closed(peer_id, connection_id);
                 if num_established == 0
                     && let Ok(address) = address_of(&peer_id)
                 {
-                    tracing::debug!(%address, "disconnected");
-                    self.relays.gone(peer_id);
-                    self.dials.disconnected(address);
+                    self.on_disconnected(address, peer_id, was_held);
                 }
             }
             SwarmEvent::OutgoingConnectionError { peer_id: Some(peer), error, .. } => {
@@ -237,14 +241,16 @@ impl EventLoop {
                 self.listening.heard(listener_id);
                 self.tell_addresses();
             }
-            SwarmEvent::ExpiredListenAddr { .. } | SwarmEvent::ExternalAddrConfirmed { .. } => {
-                self.publish.stale = true;
+            SwarmEvent::ExpiredListenAddr { .. } => self.publish.stale = true,
+            // Among them places at relays: who is told late of one finds nobody.
+            SwarmEvent::ExternalAddrConfirmed { .. } | SwarmEvent::ExternalAddrExpired { .. } => {
+                (self.publish.stale, self.publish.gap) = (true, PUBLISH.0);
             }
             SwarmEvent::ListenerClosed { addresses, reason, listener_id } => {
-                match (self.relays.ended(listener_id, Instant::now()), reason) {
-                    (Some(relay), reason) => tracing::info!(%relay, ?reason, "not reached through a relay any more"),
-                    (None, Err(e)) => tracing::error!(?addresses, "a listener failed: {e}"),
-                    (None, Ok(())) => {}
+                if !self.is_place(listener_id, &reason)
+                    && let Err(e) = reason
+                {
+                    tracing::error!(?addresses, "a listener failed: {e}");
                 }
                 self.listening.heard(listener_id);
                 self.tell_addresses();
@@ -256,7 +262,7 @@ impl EventLoop {
     fn on_identified(&mut self, peer: PeerId, info: identify::Info) {
         let Ok(address) = address_of(&peer) else { return };
         self.look_for_relays(peer, &info);
-        let routable: Vec<_> = info.listen_addrs.into_iter().take(directory::MAX_ADDRESSES).collect();
+        let routable = routable(info.listen_addrs);
         if info.protocols.contains(&KAD) {
             for at in directory::preferred(&routable) {
                 self.swarm.behaviour_mut().kad.add_address(&peer, at);
@@ -264,6 +270,20 @@ impl EventLoop {
         }
         if !routable.is_empty() {
             self.dials.book.learn(address, Route { peer, addresses: routable, since: now() });
+        }
+    }
+
+    /// The last connection to a peer has ended; nothing better came than one through a relay that was still held back.
+    fn on_disconnected(&mut self, address: Address, peer: PeerId, was_held: bool) {
+        tracing::debug!(%address, "disconnected");
+        self.relays.gone(peer);
+        self.dials.disconnected(address);
+        if was_held {
+            let step = self.dials.dial_failed(address, &"the relay's connection has ended", Instant::now());
+            self.take(address, step);
+        }
+        if self.met.remove(&peer) && self.swarm.connected_peers().next().is_none() {
+            self.bootstrap = (Instant::now(), BOOTSTRAP.0);
         }
     }
 
@@ -328,12 +348,9 @@ impl EventLoop {
     /// Puts our own record into the DHT. Without peers it waits in our own store for the next time.
     fn publish_record(&mut self, at: Instant) {
         let hidden = self.config.behind_nat || !self.config.external.is_empty();
-        let local = self.swarm.listeners().filter(|address| !hidden || is_circuit(address));
-        let mut addresses: Vec<_> = self.swarm.external_addresses().chain(local).cloned().collect();
-        addresses.sort_unstable();
-        addresses.dedup();
-        // What leads to us at once comes first: a record has room for some.
-        addresses.sort_by_key(is_circuit);
+        // Of a place at a relay the address counts where we reached that, which is among the external ones.
+        let local = self.swarm.listeners().filter(|address| !hidden && !is_circuit(address));
+        let addresses = routable(self.swarm.external_addresses().chain(local).cloned());
         if addresses.is_empty() {
             return;
         }
@@ -350,7 +367,15 @@ impl EventLoop {
         }
     }
 
+    /// Dials the peers that we were told of; while alone, those that we met last, too.
     fn dial_bootstrap(&mut self) {
+        if self.swarm.connected_peers().next().is_none() {
+            for route in self.dials.book.some(MET) {
+                if let Err(e) = self.swarm.dial(DialOpts::peer_id(route.peer).addresses(route.addresses).build()) {
+                    tracing::debug!(peer = %route.peer, "a peer that we met: {e}");
+                }
+            }
+        }
         for address in &self.config.bootstrap {
             let opts = match peer_in(address) {
                 Some(peer) if self.swarm.is_connected(&peer) => continue,

@@ -46,8 +46,8 @@ pub struct JobServeArgs {
     /// most 1000000].
     #[arg(long, value_name = "TOKENS")]
     pub tokens: Option<u32>,
-    /// Lanes of each stage that compute every text. Nothing is delivered on which they differ; this machine computes it
-    /// again then, and convicts who was wrong. There are as many replicas at least.
+    /// Lanes of each stage that compute every text. Nothing on which they differ is delivered; this machine computes it
+    /// again then, and convicts who was wrong. Raises --replicas to this number if it is lower.
     #[arg(long, value_name = "LANES", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     pub security: u16,
     #[command(flatten)]
@@ -89,8 +89,8 @@ struct Quote {
     deposit: Wei,
     /// Most of it that audits can take.
     audit_budget: Wei,
-    /// Of a token through the stages of the replicas that compute it, the dearest, in wei; by the workers' adverts.
-    /// Binding prices come with their offers.
+    /// The most that a token costs, through all replicas that compute it, in wei; by the workers' adverts. Binding
+    /// prices come with their offers.
     price_per_token: Wei,
     /// What a token takes, by what the workers say of their speed.
     seconds_per_token: f64,

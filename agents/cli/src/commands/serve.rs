@@ -51,7 +51,7 @@ pub struct ServeArgs {
     pub models: Vec<PathBuf>,
     /// Serving job of ours whose workers compute, instead of this machine; with the folder it was posted from, for
     /// its tokenizer.
-    #[arg(long, value_name = "ID", conflicts_with_all = ["calibration", "setting", "accept_loss", "device"])]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["calibration", "setting", "accept_loss"])]
     pub job: Option<u64>,
     /// Address to serve HTTP on [default: 127.0.0.1:8080]; put a proxy with TLS before any other.
     #[arg(long, env = "TENSORLINK_HTTP", value_name = "ADDR")]
@@ -97,7 +97,8 @@ pub struct ServeArgs {
     pub how: Quantising,
     #[command(flatten)]
     pub acceptance: Acceptance,
-    /// Device: cpu, cuda or cuda:N [default: cuda if there is one].
+    /// Device: cpu, cuda or cuda:N [default: cuda if there is one]. With --job it computes texts again on which workers
+    /// differ.
     #[arg(long, env = "TENSORLINK_DEVICE")]
     pub device: Option<String>,
 }

@@ -63,7 +63,7 @@ pub async fn run_on<E: Engine + Send + 'static>(
     let engine = device::open(args.device.as_deref().or(config.file.validator.device.as_deref()))?;
     let memory = Budget::new(engine.memory()? / 2);
     let make = device::factory(engine);
-    // It can be reached and goes on: whoever cannot is reached through it, unless somebody said otherwise.
+    // It runs all the time, so others are reached through it, unless somebody said otherwise.
     let config = &Config { relay: config.relay.or(Some(!config.behind_nat)), ..config.clone() };
     let mut node = Node::start(config, disk, &shutdown).await?;
     node.ports = dress(node.ports);

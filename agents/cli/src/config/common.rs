@@ -57,11 +57,13 @@ pub struct NetworkArgs {
     /// Addresses to tell others instead of those listened on: a forwarded port, a DNS name. Repeatable.
     #[arg(long, global = true, env = "TENSORLINK_EXTERNAL", value_delimiter = ',', value_name = "ADDR")]
     pub external: Vec<String>,
-    /// Nobody reaches what is listened on, as behind NAT: tell others the relays alone through which this node is
-    /// reached. Without it relays are used beside, where peers see this node under an address that is not its own.
+    /// Nobody reaches what is listened on, as behind NAT: tell others only the relays through which this node is
+    /// reached. Without this, relays are used in addition where peers see this node under an address that is not its
+    /// own.
     #[arg(long, global = true, env = "TENSORLINK_BEHIND_NAT", conflicts_with = "external")]
     pub behind_nat: bool,
-    /// Whether to carry connections of nodes that nobody reaches [default: true of `validator run`].
+    /// Whether to carry connections of nodes that nobody reaches [default: true for `validator run` without
+    /// --behind-nat].
     #[arg(long, global = true, env = "TENSORLINK_RELAY", value_name = "BOOL")]
     pub relay: Option<bool>,
     /// Peers to start from (multiaddr with /p2p/...). Repeatable.

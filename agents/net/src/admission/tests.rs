@@ -68,11 +68,11 @@ fn peers_with_stake_do_not_count_for_their_address() {
     // Nor do they where nothing is left: they make room.
     connections.arriving(id(8), router).unwrap();
     connections.arrived(id(8), PeerId::random(), router, true).unwrap();
-    connections.dialling(id(9)).unwrap();
+    connections.dialling(id(9), None).unwrap();
     connections.dialled(id(9), PeerId::random()).unwrap();
     let left: Vec<ConnectionId> = connections.leaving.drain(..).map(|(id, _)| id).collect();
     assert_eq!(left, [id(0), id(1)]);
-    connections.dialling(id(10)).unwrap();
+    connections.dialling(id(10), None).unwrap();
     assert_eq!(connections.dialled(id(10), PeerId::random()), Err(Full::All));
 }
 
@@ -95,7 +95,7 @@ fn strangers_leave_room_for_stake_and_for_our_own_dials() {
     come(5, true).unwrap();
     come(6, true).unwrap();
     for n in 7..9 {
-        connections.dialling(id(n)).unwrap();
+        connections.dialling(id(n), None).unwrap();
         connections.dialled(id(n), PeerId::random()).unwrap();
     }
     assert!(connections.leaving.is_empty());
@@ -127,7 +127,7 @@ fn a_key_and_handshakes_have_their_bounds_too() {
     let peer = PeerId::random();
     connections.arriving(id(0), None).unwrap();
     connections.arrived(id(0), peer, None, true).unwrap();
-    connections.dialling(id(1)).unwrap();
+    connections.dialling(id(1), None).unwrap();
     connections.dialled(id(1), peer).unwrap();
     connections.arriving(id(2), None).unwrap();
     assert_eq!(connections.arrived(id(2), peer, None, true), Err(Full::Peer));
@@ -136,9 +136,9 @@ fn a_key_and_handshakes_have_their_bounds_too() {
     }
     assert_eq!(connections.arriving(id(6), None), Err(Full::Handshakes));
     for n in 10..14 {
-        connections.dialling(id(n)).unwrap();
+        connections.dialling(id(n), None).unwrap();
     }
-    assert_eq!(connections.dialling(id(14)), Err(Full::Handshakes));
+    assert_eq!(connections.dialling(id(14), None), Err(Full::Handshakes));
 }
 
 #[test]
@@ -147,4 +147,16 @@ fn the_first_refusal_is_said_and_the_others_are_summed_up() {
     assert_eq!(said.again(now), Some(1));
     assert_eq!((said.again(now), said.again(now + SILENCE / 2)), (None, None));
     assert_eq!(said.again(now + SILENCE), Some(3));
+}
+
+#[test]
+fn one_peer_is_dialled_a_few_times_at_once_whoever_asks_for_that() {
+    let mut connections = Connections::new(&Limits { connections_per_peer: 2, ..Limits::default() });
+    let [peer, other] = [(); 2].map(|()| PeerId::random());
+    connections.dialling(id(1), Some(peer)).unwrap();
+    connections.dialling(id(2), Some(peer)).unwrap();
+    assert_eq!(connections.dialling(id(3), Some(peer)), Err(Full::Peer));
+    connections.dialling(id(3), Some(other)).unwrap();
+    connections.gone(id(1));
+    connections.dialling(id(4), Some(peer)).unwrap();
 }

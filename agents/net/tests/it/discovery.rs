@@ -71,6 +71,24 @@ async fn a_peer_that_stopped_is_unreachable_in_bounded_time() {
     assert!(before.elapsed() < Duration::from_secs(8), "{:?}", before.elapsed());
 }
 
+/// Who has lost everybody looks for those that it met, and not only for those that it was told of.
+#[tokio::test]
+async fn without_its_bootstrap_peer_a_node_finds_those_again_that_it_met() {
+    let hub = node(1, vec![]);
+    let at = addresses(&hub).await;
+    let (b, c) = (node(2, at.clone()), node(3, at));
+    serve_reversed(&c, Protocol::Rpc).await;
+    ask(&b, c.address(), Protocol::Rpc, Bytes::from_static(b"abc")).await;
+    let nameless = |part: &libp2p::multiaddr::Protocol<'_>| !matches!(part, libp2p::multiaddr::Protocol::P2p(_));
+    let before: Multiaddr = addresses(&c).await[0].iter().filter(nameless).collect();
+    hub.shutdown().await;
+    c.shutdown().await;
+    eventually("it is alone", async || b.connected_peers().await.ok().filter(Vec::is_empty)).await;
+    let c = start(3, before, vec![], quick());
+    c.set_gate(Arc::new(Open));
+    connected(&b, c.address()).await;
+}
+
 #[tokio::test]
 async fn a_bootstrap_address_needs_no_name() {
     let hub = node(1, vec![]);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::archive::StageReceipt;
+use super::archive::TextReceipts;
 
 /// What is known of a receipt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,9 +20,9 @@ pub enum Verdict {
 /// Computes texts again.
 #[async_trait]
 pub trait Judge: Send + Sync {
-    /// Whether a receipt is right. Whoever signed a wrong one is convicted of it, if it can be proven; where another is
-    /// known to be right, nobody waits for that.
-    async fn judge(&self, receipt: &StageReceipt) -> Verdict;
+    /// Whether a receipt is right. Whoever signed a wrong one is convicted of it in the background, if it can
+    /// be proven.
+    async fn judge(&self, signed: &TextReceipts) -> Verdict;
 }
 
 /// How many lanes of each stage compute a text: nothing that they give is used unless it is the same, byte for byte.
@@ -49,9 +49,9 @@ impl Agreement {
     }
 
     /// What is known of a receipt.
-    pub(super) async fn judge(&self, receipt: &StageReceipt) -> Verdict {
+    pub(super) async fn judge(&self, signed: &TextReceipts) -> Verdict {
         match &self.judge {
-            Some(judge) => judge.judge(receipt).await,
+            Some(judge) => judge.judge(signed).await,
             None => Verdict::Unknown,
         }
     }

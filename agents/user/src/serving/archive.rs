@@ -22,8 +22,8 @@ pub struct Receipts {
     pub texts: Vec<TextReceipts>,
 }
 
-/// The receipts of a text, from first stage to last. What a stage received is what the one before it gave: the roots in
-/// their logs are equal.
+/// The receipts of a text, stage by stage. What a stage received is what the one before it gave: the roots in their
+/// logs are equal.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TextReceipts {
@@ -36,7 +36,7 @@ pub struct TextReceipts {
     /// How it was computed; receipts of earlier versions do not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terms: Option<Terms>,
-    /// One for each stage.
+    /// One for each lane that computed it, by stage.
     pub stages: Vec<StageReceipt>,
 }
 

@@ -6,29 +6,39 @@ use tensorlink_types::Address;
 use tokio::task::JoinSet;
 
 use super::agreement::Verdict;
-use super::archive::StageReceipt;
+use super::archive::{StageReceipt, TextReceipts};
 use super::fault::LaneFault;
 use super::stage::OfLane;
 use super::state::State;
 
 impl State {
-    /// Which lanes of a stage failed the text, that gave different things for its newest tokens. Those that compute
-    /// wrongly get no more texts. The text is at its end with all of them: they have signed for it.
+    /// The lanes to blame where those of a stage gave different rows for the newest tokens. Those that compute wrongly
+    /// get no more texts. The text cannot go on with any of them: all have signed for it.
     pub(super) async fn differ(&self, stage: usize, given: Vec<OfLane>) -> Vec<(Address, LaneFault)> {
+        let worker = |replica| self.shared.lane(stage, replica).map(|lane| lane.worker);
+        let known = given.iter().filter(|lane| self.shared.is_wrong(stage, lane.replica));
+        let known: Vec<_> = known.filter_map(|lane| Some((worker(lane.replica)?, LaneFault::Wrong))).collect();
+        if !known.is_empty() {
+            return known;
+        }
+        // Other texts go to other lanes meanwhile, if there are any.
+        given.iter().for_each(|lane| self.shared.failed(stage, lane.replica, &LaneFault::Differs));
         let receipts = self.receipts_of(stage, &given).await;
         let verdicts = self.verdicts(receipts).await;
         let judged = || given.iter().zip(&verdicts);
         let right = judged().find(|(_, verdict)| **verdict == Verdict::Right).map(|(lane, _)| &lane.rows);
         let found = judged().filter_map(|(lane, verdict)| {
             let fault = match right {
-                Some(right) if *right == lane.rows => return None,
+                Some(right) if *right == lane.rows => {
+                    self.shared.delivered(stage, lane.replica);
+                    return None;
+                }
                 Some(_) => LaneFault::Wrong,
                 None if *verdict == Verdict::Wrong => LaneFault::Wrong,
                 None => LaneFault::Differs,
             };
-            let worker = self.shared.lane(stage, lane.replica)?.worker;
+            let worker = worker(lane.replica)?;
             tracing::error!(stage, %worker, job = %self.shared.job, text = self.number, %fault, "lanes differ");
-            self.shared.failed(stage, lane.replica, &fault);
             if matches!(fault, LaneFault::Wrong) {
                 self.shared.found_wrong(stage, lane.replica);
             }
@@ -44,7 +54,10 @@ impl State {
         let mut judging = JoinSet::new();
         for (index, receipt) in receipts.into_iter().enumerate() {
             let (Some(receipt), agreement) = (receipt, self.shared.agreement.clone()) else { continue };
-            judging.spawn(async move { (index, agreement.judge(&receipt).await) });
+            let (job, text, tokens) = (self.shared.job, self.number, self.tokens);
+            let terms = Some(self.shared.boundaries.setting().into());
+            let signed = TextReceipts { job, text, tokens, terms, stages: vec![receipt] };
+            judging.spawn(async move { (index, agreement.judge(&signed).await) });
         }
         while let Some(Ok((index, found))) = judging.join_next().await {
             verdicts.get_mut(index).into_iter().for_each(|verdict| *verdict = found);
@@ -56,7 +69,7 @@ impl State {
         verdicts
     }
 
-    /// What lanes sign for what they gave; none of those that do not.
+    /// Each lane's receipt for what it gave; none if it does not sign.
     async fn receipts_of(&self, stage: usize, given: &[OfLane]) -> Vec<Option<StageReceipt>> {
         let Ok(sent) = self.root(stage) else { return vec![None; given.len()] };
         let asked = given.iter().map(async |lane| match &lane.signed {

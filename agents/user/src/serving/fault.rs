@@ -60,7 +60,7 @@ pub enum OpenError {
     },
     /// Fewer lanes than are to agree.
     #[error(
-        "job {job} has {replicas} lanes a stage: {asked} cannot be compared; ask for as many at most, or post another job"
+        "job {job} has {replicas} lanes a stage, so {asked} cannot agree: use --security {replicas} or less, or post another job"
     )]
     Replicas {
         /// The job.

@@ -144,6 +144,11 @@ impl Pipeline {
         self.shared.lost(gone, (since, borne))
     }
 
+    /// Whether several lanes of a stage must agree on a text.
+    pub(super) fn compares(&self) -> bool {
+        self.shared.agreeing() > 1
+    }
+
     /// Workers that compute wrongly, as texts have shown.
     pub fn liars(&self) -> Vec<Address> {
         self.shared.liars()

@@ -181,7 +181,12 @@ impl Pipelines {
             if pipeline.job() != job {
                 return Some((pipeline, paused));
             }
-            if !mended || paused.max(asked.elapsed()) > left {
+            if !mended {
+                // Where some were to agree, others of the same job may do better.
+                let others = pipeline.compares() && pipeline.answers(stage).await;
+                return others.then_some((pipeline, paused));
+            }
+            if paused.max(asked.elapsed()) > left {
                 return None;
             }
             let look = async {

@@ -18,7 +18,7 @@ use super::state::{Fresh, State};
 pub struct Step {
     /// A row for each of them, or one for the whole text.
     pub output: Tensor,
-    /// With the last tokens: a receipt from every stage.
+    /// With the last tokens: a receipt from every lane.
     pub receipts: Option<TextReceipts>,
 }
 
@@ -133,7 +133,7 @@ impl Text {
         Ok(Step { output, receipts })
     }
 
-    /// Ends the text after the tokens that were computed: a receipt from every stage, and the text is paid. Goes on
+    /// Ends the text after the tokens that were computed: a receipt from every lane, and the text is paid. Goes on
     /// even if the caller leaves.
     ///
     /// # Errors

@@ -24,6 +24,8 @@ pub(super) struct Down {
     /// First by a fault of its own; none where it had too much to do, or could not be paid.
     first: Option<u64>,
     last: u64,
+    /// Whether it answers all the same: only a text that is delivered shows that it is well.
+    answers: bool,
 }
 
 /// What all texts of a job share.
@@ -130,19 +132,30 @@ impl Shared {
     pub(super) fn failed(&self, stage: usize, replica: usize, fault: &LaneFault) {
         let now = self.ports.clock.now();
         let mut all = self.down();
-        let down = all.entry((stage, replica)).or_insert(Down { first: None, last: now });
+        let down = all.entry((stage, replica)).or_insert(Down { first: None, last: now, answers: false });
         if now.saturating_sub(down.last) > APART {
             down.first = None;
         }
         down.last = now;
+        down.answers |= matches!(fault, LaneFault::Receipt(_) | LaneFault::Differs);
         if fault.is_its_own() {
             down.first.get_or_insert(now);
         }
     }
 
+    /// A lane gave what others gave, or is believed.
     pub(super) fn answered(&self, stage: usize, replica: usize) {
-        self.down().remove(&(stage, replica));
+        let mut down = self.down();
+        if down.get(&(stage, replica)).is_some_and(|down| !down.answers) {
+            down.remove(&(stage, replica));
+        }
+        drop(down);
         self.heard(stage, replica);
+    }
+
+    /// A lane has signed for a text that was delivered.
+    pub(super) fn delivered(&self, stage: usize, replica: usize) {
+        self.down().remove(&(stage, replica));
     }
 
     /// A lane's worker is there.

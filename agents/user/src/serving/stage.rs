@@ -34,17 +34,18 @@ pub(super) struct OfStage {
 }
 
 impl State {
-    /// Brings the text forward in one stage, by the lanes that hold it or other replicas.
+    /// Brings the text forward in one stage, by the lanes that hold it or other replicas. What some have `given` by
+    /// seat they are not asked for again.
     pub(super) async fn stage(
         &mut self,
         stage: usize,
-        sent: Option<TensorRoot>,
+        (sent, mut given): (Option<TensorRoot>, BTreeMap<usize, OfLane>),
         gone: Gone<'_>,
     ) -> Result<OfStage, TextError> {
         let shared = Arc::clone(&self.shared);
         let failed = |faults| TextError::Stage { stage: u16::try_from(stage).unwrap_or(u16::MAX), faults };
         let mut faults: Vec<(Address, LaneFault)> = Vec::new();
-        let (mut tried, mut given) = (BTreeSet::new(), BTreeMap::new());
+        let mut tried = BTreeSet::new();
         let seats = self.seats.get(stage).map_or(0, Vec::len);
         if seats < shared.agreeing() {
             return Err(failed(shared.liars_of(stage).into_iter().map(|liar| (liar, LaneFault::Wrong)).collect()));
@@ -64,7 +65,6 @@ impl State {
                     Ok(done) => {
                         let held = self.tokens;
                         self.seat(stage, index, Seat { held, ..seat });
-                        shared.answered(stage, seat.replica);
                         given.insert(index, done);
                     }
                     Err(fault) => {
@@ -79,8 +79,12 @@ impl State {
             }
         }
         let given: Vec<OfLane> = given.into_values().collect();
+        let replicas: Vec<usize> = given.iter().map(|lane| lane.replica).collect();
         match agreed(given) {
-            Ok(agreed) => Ok(agreed),
+            Ok(agreed) => {
+                replicas.into_iter().for_each(|replica| shared.answered(stage, replica));
+                Ok(agreed)
+            }
             Err(given) => Err(failed(self.differ(stage, given).await)),
         }
     }

@@ -93,6 +93,11 @@ impl State {
         Ok(())
     }
 
+    /// The replica of a lane that holds the text.
+    pub(super) fn replica(&self, stage: usize, index: usize) -> Option<usize> {
+        Some(self.seats.get(stage)?.get(index)?.replica)
+    }
+
     /// The lanes that hold the text, with their stages.
     pub(super) fn seated(&self) -> impl Iterator<Item = (usize, Seat)> {
         self.seats.iter().enumerate().flat_map(|(stage, seats)| seats.iter().map(move |seat| (stage, *seat)))

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use super::archive::{StageReceipt, TextReceipts};
 use super::fault::TextError;
-use super::stage::OfStage;
+use super::stage::{OfLane, OfStage};
 use super::state::{Fresh, Gone, State};
 
 impl State {
@@ -29,7 +29,7 @@ impl State {
                 continue;
             }
             let root = if last && !apart { Some(sent.map_or_else(|| self.root(stage), Ok)?) } else { None };
-            let OfStage { rows, signed } = self.stage(stage, root, gone).await?;
+            let OfStage { rows, signed } = self.stage(stage, (root, BTreeMap::new()), gone).await?;
             self.crossed(stage.saturating_add(1), &rows);
             output = rows;
             sent = signed.map(|(signed, got)| {
@@ -63,19 +63,21 @@ impl State {
         let (answers, roots) = join(asked, hashed).await;
         let signed = missing.into_iter().zip(answers).zip(roots?).map(|((stage, answers), roots)| {
             let receipts = answers.into_iter().map(|answer| self.signed(stage, answer?, roots)).collect::<Vec<_>>();
-            (stage, roots.0, receipts)
+            (stage, roots, receipts)
         });
-        for (stage, sent, signed) in signed.collect::<Vec<_>>() {
-            let faults = signed.iter().enumerate().filter_map(|(index, signed)| Some((index, signed.as_ref().err()?)));
-            for (index, fault) in faults {
-                self.fails((stage, index), fault, &BTreeSet::new());
+        for (stage, (sent, got), signed) in signed.collect::<Vec<_>>() {
+            let mut given = BTreeMap::new();
+            for (index, signed) in signed.into_iter().enumerate() {
+                match signed {
+                    Ok(receipt) => {
+                        let replica = self.replica(stage, index).ok_or(TextError::Closed)?;
+                        given.insert(index, OfLane { replica, rows: Vec::new(), signed: Some((receipt, got)) });
+                    }
+                    Err(fault) => _ = self.fails((stage, index), &fault, &BTreeSet::new()),
+                }
             }
-            let signed = match signed.into_iter().collect::<Result<Vec<_>, _>>() {
-                Ok(signed) => signed,
-                // Those that have signed do so again.
-                Err(_) => self.stage(stage, Some(sent), gone).await?.signed.ok_or(TextError::Closed)?.0,
-            };
-            receipts.insert(stage, signed);
+            let signed = self.stage(stage, (Some(sent), given), gone).await?.signed;
+            receipts.insert(stage, signed.ok_or(TextError::Closed)?.0);
         }
         Ok(())
     }
@@ -91,6 +93,7 @@ impl State {
             let (shared, text, replica) = (Arc::clone(&self.shared), self.number, seat.replica);
             if let Some(lane) = shared.lane(stage, replica) {
                 lane.account().finish(text);
+                shared.delivered(stage, replica);
                 self.touched.remove(&(stage, replica));
             }
             writing.spawn_blocking(move || {

@@ -100,6 +100,11 @@ async fn where_two_must_agree_a_liar_is_convicted_and_its_words_are_not_delivere
         })
         .await;
     assert!(!hired(&network, JobId(2)).await.contains(&liar));
+    let kept = eventually("nothing is left to prove", LIMIT, async || {
+        let differences = std::fs::read_dir(network.path(&format!("data-{USER}/differences"))).ok()?;
+        (differences.count() == 0).then_some(())
+    });
+    kept.await;
 
     let path = network.path("receipt.json");
     std::fs::write(&path, receipts.to_string()).unwrap();

@@ -30,7 +30,7 @@ use tensorlink_net::Libp2pNet;
 use tensorlink_node::ports::chain::JobState;
 use tensorlink_types::JobId;
 use tensorlink_user::User;
-use tensorlink_user::serving::{Agreement, Pipeline, Pipelines, ServingNote};
+use tensorlink_user::serving::{Agreement, OpenError, Pipeline, Pipelines, ServingNote};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -55,6 +55,8 @@ pub(super) enum Computing {
         net: Arc<Libp2pNet>,
         /// The workers.
         remote: Arc<Remote>,
+        /// Who says which of them is right.
+        judge: Arc<Recomputing>,
         /// Ends, and has ended, what looks after them.
         keeping: (CancellationToken, JoinHandle<()>),
     },
@@ -82,7 +84,7 @@ impl Computing {
     ) -> Result<Self> {
         let borne = how.borne;
         let opened = open(config, (job, how), folder, shutdown).await?;
-        let Opened { node, user, current, pipelines, remote } = opened;
+        let Opened { node, user, current, pipelines, remote, judge } = opened;
         let (net, end) = (node.net.clone(), shutdown.child_token());
         let (config, until) = (config.clone(), end.clone());
         // From the first text on: they wait for other workers rather than fail.
@@ -94,7 +96,7 @@ impl Computing {
             }
             pipelines.mend(false);
         });
-        Ok(Self::There { net, remote: Arc::new(remote), keeping: (end, keeping) })
+        Ok(Self::There { net, remote: Arc::new(remote), judge, keeping: (end, keeping) })
     }
 
     /// For the gateway.
@@ -109,9 +111,10 @@ impl Computing {
     pub(super) async fn end(self) -> Result<()> {
         match self {
             Self::Here(local) => Ok(tokio::task::spawn_blocking(move || drop(local)).await?),
-            Self::There { net, remote, keeping: (end, keeping) } => {
+            Self::There { net, remote, judge, keeping: (end, keeping) } => {
                 end.cancel();
                 remote.close().await;
+                judge.close().await;
                 keeping.await?;
                 net.shutdown().await;
                 Ok(())
@@ -128,6 +131,7 @@ struct Opened {
     current: Option<Current>,
     pipelines: Arc<Pipelines>,
     remote: Remote,
+    judge: Arc<Recomputing>,
 }
 
 /// Opens the folder for its tokenizer and the job for its workers; also one that has lost them, if others are hired.
@@ -166,7 +170,11 @@ async fn open(
         if boundaries.chooses() { "text".to_owned() } else { format!("{} elements", boundaries.dimensions()) },
     );
     let lanes = how.security.or(record.as_ref().map(|record| record.security)).unwrap_or(1);
-    let agreement = Agreement::of(lanes, Arc::new(Recomputing::new(&node, &note, how.device)?));
+    if lanes > view.replicas {
+        return Err(OpenError::Replicas { job, replicas: view.replicas, asked: lanes }.into());
+    }
+    let judge = Arc::new(Recomputing::new(config, (&node, &note), how.device)?);
+    let agreement = Agreement::of(lanes, judge.clone());
     let goes_on = match &record {
         Some(record) => how.borne.is_some() && view.state != JobState::Running && is_lost(&user, (job, record)).await,
         None => false,
@@ -187,7 +195,7 @@ async fn open(
     let pipelines = Arc::new(Pipelines::new(pipeline, before));
     let remote = Remote::new(model, pipelines.clone(), words, how.queue);
     let current = record.map(|record| Current { view, record, note, boundaries, agreement });
-    Ok(Opened { node, user, current, pipelines, remote })
+    Ok(Opened { node, user, current, pipelines, remote, judge })
 }
 
 /// How a folder's model reads and writes.

@@ -1,5 +1,7 @@
 //! What is written down of a serving job, so that others can be hired in place of workers that are lost.
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use tensorlink_node::Journal;
@@ -23,6 +25,9 @@ pub(in crate::commands) struct Record {
     /// Lanes of each stage that must agree on a text.
     #[serde(default = "one")]
     pub(super) security: u16,
+    /// Workers that computed wrongly, in it or in those before it.
+    #[serde(default)]
+    pub(super) liars: BTreeSet<Address>,
     /// What each stage is.
     pub(super) stages: Vec<Stage>,
     /// Its escrow, wei.
@@ -64,6 +69,7 @@ impl Record {
         Ok(Self {
             hire,
             security,
+            liars: BTreeSet::new(),
             stages: stages.collect::<Result<_>>()?,
             deposit,
             before: Vec::new(),

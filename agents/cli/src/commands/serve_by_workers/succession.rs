@@ -104,6 +104,7 @@ pub(super) async fn keep(
     shutdown: CancellationToken,
 ) -> Result<()> {
     let hire = current.record.hire.clone();
+    user.avoid(current.record.liars.iter().copied());
     let succession = Succession {
         config,
         hiring: Hiring::with(node, user, &hire).await?,
@@ -160,9 +161,12 @@ impl Succession<'_> {
                 self.hiring.user.avoid(workers.iter().copied());
             }
             let liars = self.pipelines.newest().liars();
+            if liars.iter().any(|liar| !self.current.record.liars.contains(liar)) {
+                let _ = self.write(|record| record.liars.extend(&liars));
+            }
             let went_on = self.go_on(&workers).await;
             if why != Why::Convicted {
-                let honest = workers.iter().copied().filter(|worker| !liars.contains(worker));
+                let honest = workers.iter().copied().filter(|worker| !self.current.record.liars.contains(worker));
                 self.hiring.user.forgive(&honest.collect::<Vec<_>>());
             }
             let (now, job) = (when::now(), self.current.view.id);
@@ -223,8 +227,8 @@ impl Succession<'_> {
     /// escrow may not have been.
     async fn is_so(&mut self, why: Why, workers: &[Address]) -> bool {
         match why {
-            Why::Convicted | Why::Wrong => true,
-            Why::Gone => {
+            Why::Convicted => true,
+            Why::Gone | Why::Wrong => {
                 self.pipelines.newest().ask(workers).await;
                 matches!(self.look(when::now()), Sight::Lost(..))
             }

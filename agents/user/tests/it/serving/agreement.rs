@@ -1,6 +1,7 @@
 //! Texts that several lanes of each stage compute: nothing is used on which they differ, whoever computes wrongly is
 //! told apart by computing it again, and gets no more texts.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -8,12 +9,15 @@ use tensorlink_model::{StageRunner, tokens};
 use tensorlink_program::Reference;
 use tensorlink_proof::commit::{Crossed, receipt, tensor_root};
 use tensorlink_types::Address;
-use tensorlink_user::serving::{Agreement, Judge, LaneFault, OpenError, Pipeline, StageReceipt, TextError, Verdict};
+use tensorlink_user::serving::{
+    Agreement, Judge, LaneFault, OpenError, Pipeline, Pipelines, TextError, TextReceipts, Verdict,
+};
 
-use crate::serving::worker::{Inner, Manner};
+use crate::serving::worker::{Inner, Manner, Wrong};
 use crate::serving::world::{STAGES, TEXT, World, compute};
+use crate::support::clock::Set;
 use crate::support::serving::decoder_plans;
-use crate::support::{Hasty, identity};
+use crate::support::{Hasty, JOB, identity};
 
 /// Computes every beginning of [`TEXT`] itself.
 struct Knowing {
@@ -42,7 +46,8 @@ impl Knowing {
 
 #[async_trait]
 impl Judge for Knowing {
-    async fn judge(&self, signed: &StageReceipt) -> Verdict {
+    async fn judge(&self, signed: &TextReceipts) -> Verdict {
+        let [signed] = signed.stages.as_slice() else { panic!("of one lane: {signed:?}") };
         let (lane, stage) = (signed.claim.lane(), usize::from(signed.stage));
         let is_right = self.crossed.iter().any(|crossed| {
             let crossed = Crossed { from_previous: crossed[stage], from_next: None, to_next: crossed[stage + 1] };
@@ -59,7 +64,7 @@ struct Clueless;
 
 #[async_trait]
 impl Judge for Clueless {
-    async fn judge(&self, _: &StageReceipt) -> Verdict {
+    async fn judge(&self, _: &TextReceipts) -> Verdict {
         Verdict::Unknown
     }
 }
@@ -179,6 +184,73 @@ async fn where_nobody_can_tell_no_text_is_delivered_and_nobody_is_called_a_liar(
     assert!(pipeline.liars().is_empty());
     pipeline.close().await;
     assert_eq!(world.paid(), [0; 4]);
+}
+
+#[tokio::test]
+async fn lanes_that_differ_again_and_again_are_lost_though_they_answer() {
+    let world = World::encoder(2).await;
+    world.workers[3].set(Manner::Lies);
+    let clock = Arc::new(Set::default());
+    let user = (0x55, world.folder.path(), &world.view);
+    let pipeline = world.open_for(Agreement::of(2, Arc::new(Clueless)), clock.clone(), user).await.unwrap();
+    let lost = || pipeline.lost(|_| false, (0, 30));
+    for waited in [20, 20] {
+        assert!(compute(&pipeline, &TEXT).await.is_err());
+        assert!(lost().is_empty());
+        clock.0.fetch_add(waited, Ordering::Relaxed);
+    }
+    assert!(compute(&pipeline, &TEXT).await.is_err());
+    assert_eq!(lost(), [worker(2), worker(4)]);
+    pipeline.close().await;
+}
+
+/// Without anybody who hires others: there is a third worker already.
+#[tokio::test]
+async fn a_text_is_begun_anew_among_the_others_of_its_job() {
+    for mended in [false, true] {
+        let world = World::encoder(3).await;
+        world.workers[0].set(Manner::Lies);
+        let pipelines = Pipelines::new(open(&world, 2, Knowing::of(&world)).await, []);
+        pipelines.mend(mended);
+        let number = (JOB, pipelines.newest().reserve(1).unwrap().start);
+        let (output, receipts) = pipelines.compute(number, &TEXT).await.unwrap();
+        assert_eq!(output, world.due(&TEXT));
+        assert_eq!(pipelines.receipts(JOB, number.1).unwrap(), Some(receipts), "known by its first number");
+        pipelines.newest().close().await;
+        assert_eq!((world.paid()[0], world.paid().iter().sum::<u32>()), (0, 16));
+    }
+}
+
+#[tokio::test]
+async fn texts_at_once_that_meet_the_same_liar_all_find_the_others() {
+    let world = World::encoder(3).await;
+    world.workers[1].set(Manner::Lies);
+    let pipelines = Arc::new(Pipelines::new(open(&world, 2, Knowing::of(&world)).await, []));
+    let numbers = pipelines.newest().reserve(8).unwrap();
+    let texts = numbers.map(|number| {
+        let pipelines = pipelines.clone();
+        tokio::spawn(async move { pipelines.compute((JOB, number), &TEXT).await.unwrap().0 })
+    });
+    for text in futures::future::join_all(texts).await {
+        assert_eq!(text.unwrap(), world.due(&TEXT));
+    }
+    pipelines.newest().close().await;
+    assert_eq!((world.paid()[1], world.paid().iter().sum::<u32>()), (0, 8 * 16));
+}
+
+/// The others have signed: they are not asked again, so a job that pays for just this text pays for it.
+#[tokio::test]
+async fn a_job_that_pays_for_one_text_pays_it_though_a_lane_does_not_sign() {
+    let mut world = World::new(decoder_plans(), 3).await;
+    world.view.intervals = 4;
+    world.workers[0].set(Manner::Signs(Wrong::Absent));
+    let pipeline = open(&world, 2, Knowing::of(&world)).await;
+    let mut text = pipeline.begin(0).await.unwrap();
+    let step = text.advance(&TEXT, None, true).await.unwrap();
+    assert_eq!(step.output, world.due(&TEXT));
+    assert_eq!(world.workers[2].with(|inner| inner.advances.clone()), [(0, 0, false), (0, 4, true)]);
+    pipeline.close().await;
+    assert_eq!(world.paid(), [0, 4, 4, 4, 4, 0]);
 }
 
 #[tokio::test]
