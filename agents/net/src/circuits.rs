@@ -95,7 +95,6 @@ mod tests {
     use super::*;
 
     const PATIENCE: Duration = Duration::from_secs(5);
-
     const GRACE: Duration = Duration::from_secs(60);
     const ALONE: bool = false;
 

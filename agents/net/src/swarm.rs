@@ -242,7 +242,7 @@ impl EventLoop {
                 self.tell_addresses();
             }
             SwarmEvent::ExpiredListenAddr { .. } => self.publish.stale = true,
-            // Among them places at relays: who is told late of one finds nobody.
+            // Among them places at relays. Until others are told, nobody new reaches us.
             SwarmEvent::ExternalAddrConfirmed { .. } | SwarmEvent::ExternalAddrExpired { .. } => {
                 (self.publish.stale, self.publish.gap) = (true, PUBLISH.0);
             }
@@ -273,7 +273,7 @@ impl EventLoop {
         }
     }
 
-    /// The last connection to a peer has ended; nothing better came than one through a relay that was still held back.
+    /// The last connection to a peer has ended. If it `was_held` back, who asked for the peer still waits.
     fn on_disconnected(&mut self, address: Address, peer: PeerId, was_held: bool) {
         tracing::debug!(%address, "disconnected");
         self.relays.gone(peer);
@@ -367,7 +367,7 @@ impl EventLoop {
         }
     }
 
-    /// Dials the peers that we were told of; while alone, those that we met last, too.
+    /// Dials the peers that we were told of; while alone, also some that we met.
     fn dial_bootstrap(&mut self) {
         if self.swarm.connected_peers().next().is_none() {
             for route in self.dials.book.some(MET) {
