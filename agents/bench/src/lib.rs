@@ -1,5 +1,4 @@
-//! Every figure of the documents, measured anew: those of docs/src/benchmarks.md on the machine of who runs
-//! `tensorlink bench`, each against its goal.
+//! The figures of `tensorlink bench`, measured on the machine of who runs it, each against its goal if it has one.
 //!
 //! Each row is measured in a process of its own, on one thread of the processor unless it says otherwise, so that no
 //! row finds the memory or the threads of another. Workers of a row about the network are processes of their own as
