@@ -26,7 +26,6 @@ use std::time::Duration;
 
 use libp2p::core::Endpoint;
 use libp2p::core::transport::PortUse;
-use libp2p::multiaddr::Protocol;
 use libp2p::swarm::{
     CloseConnection, ConnectionDenied, ConnectionId, FromSwarm, NetworkBehaviour, THandler, THandlerInEvent,
     THandlerOutEvent, ToSwarm, dummy,
@@ -39,6 +38,7 @@ use crate::config::Limits;
 use crate::gate::SharedGate;
 use crate::identity::address_of;
 use crate::metrics::Metrics;
+use crate::relays;
 
 /// Least time between two log lines about one bound.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -71,20 +71,12 @@ impl Full {
 /// Who is at the other end, as far as its address tells: one IPv4 address, or the 64 bits that a provider gives to one
 /// customer in IPv6. Of who comes through a relay nothing is known.
 fn host(address: &Multiaddr) -> Option<IpAddr> {
-    if address.iter().any(|part| part == Protocol::P2pCircuit) {
-        return None;
-    }
-    let ip = address.iter().find_map(|part| match part {
-        Protocol::Ip4(ip) => Some(IpAddr::V4(ip)),
-        Protocol::Ip6(ip) => Some(ip.to_canonical()),
-        _ => None,
-    })?;
-    match ip {
+    match relays::host(address)? {
         IpAddr::V6(v6) if !v6.is_loopback() => {
             let network = u128::from(v6) & !u128::from(u64::MAX);
             Some(Ipv6Addr::from(network).into())
         }
-        _ => Some(ip),
+        ip => Some(ip),
     }
 }
 

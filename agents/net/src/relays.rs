@@ -124,18 +124,16 @@ pub(crate) fn is_circuit(address: &Multiaddr) -> bool {
 
 /// Whether a peer sees us under an address that is none of those we listen on: what translates it lets nobody in.
 pub(crate) fn is_translated<'a>(observed: &Multiaddr, own: impl IntoIterator<Item = &'a Multiaddr>) -> bool {
-    let ip = |address: &Multiaddr| {
-        address.iter().find_map(|part| match part {
-            Protocol::Ip4(ip) => Some(IpAddr::V4(ip)),
-            Protocol::Ip6(ip) => Some(ip.to_canonical()),
-            _ => None,
-        })
-    };
-    let direct = |address: &&Multiaddr| !is_circuit(address);
-    match ip(observed).filter(|_| !is_circuit(observed)) {
-        Some(seen) => !own.into_iter().filter(direct).any(|own| ip(own) == Some(seen)),
-        None => false,
-    }
+    host(observed).is_some_and(|seen| !own.into_iter().any(|own| host(own) == Some(seen)))
+}
+
+/// The IP address at the other end; none where a name is there, or a relay's address, which is not the other end's.
+pub(crate) fn host(address: &Multiaddr) -> Option<IpAddr> {
+    address.iter().filter(|_| !is_circuit(address)).find_map(|part| match part {
+        Protocol::Ip4(ip) => Some(IpAddr::V4(ip)),
+        Protocol::Ip6(ip) => Some(ip.to_canonical()),
+        _ => None,
+    })
 }
 
 #[cfg(test)]

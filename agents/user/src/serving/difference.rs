@@ -6,7 +6,7 @@ use tensorlink_types::Address;
 use tokio::task::JoinSet;
 
 use super::agreement::Verdict;
-use super::archive::{StageReceipt, TextReceipts};
+use super::archive::StageReceipt;
 use super::fault::LaneFault;
 use super::stage::OfLane;
 use super::state::State;
@@ -54,9 +54,7 @@ impl State {
         let mut judging = JoinSet::new();
         for (index, receipt) in receipts.into_iter().enumerate() {
             let (Some(receipt), agreement) = (receipt, self.shared.agreement.clone()) else { continue };
-            let (job, text, tokens) = (self.shared.job, self.number, self.tokens);
-            let terms = Some(self.shared.boundaries.setting().into());
-            let signed = TextReceipts { job, text, tokens, terms, stages: vec![receipt] };
+            let signed = self.receipts(vec![receipt]);
             judging.spawn(async move { (index, agreement.judge(&signed).await) });
         }
         while let Some(Ok((index, found))) = judging.join_next().await {

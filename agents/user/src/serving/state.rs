@@ -8,7 +8,7 @@ use tensorlink_proof::commit::tensor_root;
 use tensorlink_types::{JobId, TensorRoot};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::archive::TextReceipts;
+use super::archive::{StageReceipt, TextReceipts};
 use super::fault::TextError;
 use super::shared::Shared;
 
@@ -91,6 +91,12 @@ impl State {
             }
         }
         Ok(())
+    }
+
+    /// What lanes signed for the text as far as it has come.
+    pub(super) fn receipts(&self, stages: Vec<StageReceipt>) -> TextReceipts {
+        let terms = Some(self.shared.boundaries.setting().into());
+        TextReceipts { job: self.shared.job, text: self.number, tokens: self.tokens, terms, stages }
     }
 
     /// The replica of a lane that holds the text.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::future::{join, join_all};
 use tokio::task::JoinSet;
 
-use super::archive::{StageReceipt, TextReceipts};
+use super::archive::StageReceipt;
 use super::fault::TextError;
 use super::stage::{OfLane, OfStage};
 use super::state::{Fresh, Gone, State};
@@ -84,8 +84,7 @@ impl State {
 
     /// The text is whole: its lanes are owed for it. All of that is on disk when this returns, written side by side.
     async fn deliver(&mut self, stages: Vec<StageReceipt>) -> Result<(), TextError> {
-        let terms = Some(self.shared.boundaries.setting().into());
-        let receipts = TextReceipts { job: self.shared.job, text: self.number, tokens: self.tokens, terms, stages };
+        let receipts = self.receipts(stages);
         let mut writing = JoinSet::new();
         let (shared, kept, known_as) = (Arc::clone(&self.shared), receipts.clone(), self.known_as);
         writing.spawn_blocking(move || shared.archive().keep(&kept, known_as));
