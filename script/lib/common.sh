@@ -73,13 +73,14 @@ step() {
 }
 
 # pip_install FOLDER REQUIREMENTS: packages pinned by hash into .toolchain/FOLDER. A folder of packages, not an
-# environment: those need a part of Python that some systems package apart.
+# environment: those need a part of Python that some systems package apart. Few of their modules are ever used, so none
+# is compiled before.
 pip_install() {
     local work=$TOOLCHAIN/tmp/$1
     rm -rf "$work"
     mkdir -p "$(dirname "$work")"
-    python3 -m pip install --no-cache-dir --no-deps --require-hashes --only-binary :all: --progress-bar off \
-        --disable-pip-version-check --target "$work" --requirement "$2"
+    python3 -m pip install --no-compile --no-cache-dir --no-deps --require-hashes --only-binary :all: \
+        --progress-bar off --disable-pip-version-check --target "$work" --requirement "$2"
     rm -rf "${TOOLCHAIN:?}/$1"
     mv "$work" "$TOOLCHAIN/$1"
 }
