@@ -131,6 +131,9 @@ fn bounded(folder: &Path, by_libtorch: bool, intervals: u32, data: Option<u64>) 
         .args([env::current_exe().unwrap().to_str().unwrap(), &limit])
         .env(SHARD, folder)
         .env(INTERVALS, intervals.to_string())
+        // On Intel's processors, MKL would keep buffers of its own for each thread: tens of megabytes, which no
+        // lane owns.
+        .env("MKL_DISABLE_FAST_MM", "1")
         .envs(by_libtorch.then_some((BY_LIBTORCH, "1")))
         .output()
         .unwrap()
