@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use tensorlink_node::budget::Budget;
 use tensorlink_program::EngineError;
 use tensorlink_tensor::{Device, TorchEngine};
 use tracing::warn;
@@ -45,6 +46,17 @@ pub fn open(wanted: Option<&str>) -> Result<TorchEngine> {
 pub fn factory(engine: TorchEngine) -> Factory {
     let engine = std::sync::Mutex::new(engine);
     Arc::new(move || Ok(engine.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()))
+}
+
+/// Opens the device for audits: what makes their engines, and the memory that they may use together, half of what is
+/// free now.
+///
+/// # Errors
+/// As [`open`]; if the system does not tell what is free.
+pub fn for_audits(wanted: Option<&str>) -> Result<(Factory, Arc<Budget>)> {
+    let engine = open(wanted)?;
+    let memory = Budget::new(engine.memory()? / 2);
+    Ok((factory(engine), memory))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! A claim that is looked into, and how it binds its worker.
 
 use cid::Cid;
+use tensorlink_proof::commit::Contracts;
 use tensorlink_types::abi::{AuditedClaim, Claim};
 use tensorlink_types::{B256, ClaimId};
 
@@ -35,6 +36,11 @@ pub struct Listed {
 }
 
 impl Target {
+    /// A receipt that its user holds, of a job with this manifest. Its id follows from the claim.
+    pub fn of_receipt(contracts: &Contracts, claim: Claim, manifest: Cid) -> Self {
+        Self { id: contracts.claim_id(&claim), claim, standing: Standing::Receipt, manifest, listed: None }
+    }
+
     /// As the chain draws for it: the claim since when it is fixed. None of a receipt that no redeemed epoch lists.
     pub fn audited(&self) -> Option<AuditedClaim> {
         let claim = self.claim.clone();

@@ -8,7 +8,6 @@ use anyhow::{Context, Result, bail, ensure};
 use cid::Cid;
 use clap::Args;
 use serde::Serialize;
-use tensorlink_node::budget::Budget;
 use tensorlink_node::ports::{Event, EventAt, Place};
 use tensorlink_tensor::TorchEngine;
 use tensorlink_types::abi::Claim;
@@ -83,13 +82,11 @@ struct OfLane {
 /// Audits, and convicts the worker of what is wrong.
 pub async fn run(config: &Config, args: &ChallengeArgs, shutdown: CancellationToken) -> Result<()> {
     let receipts = args.receipt.as_deref().map(read).transpose()?;
-    let engine = device::open(args.device.as_deref())?;
-    let memory = engine.memory()? / 2;
+    let (make, memory) = device::for_audits(args.device.as_deref())?;
     let (node, _folder) = Node::beside(config, DISK, &shutdown).await?;
     let head = node.ports.chain.head().await?.number;
     let events = node.ports.chain.past_events(node.ports.chain.deployment().block, head).await?;
-    let make = device::factory(engine);
-    let auditor = node.auditor(move || make(), Budget::new(memory), 1).await?;
+    let auditor = node.auditor(move || make(), memory, 1).await?;
     let audited = match &receipts {
         Some(receipts) => texts(config, &auditor, (receipts, args.stage), &events).await,
         None => claim(config, &auditor, args, &events).await,
@@ -139,10 +136,7 @@ async fn texts(
         let Lane { job, stage, replica } = claim.lane();
         let named = format!("text {number}, stage {stage}, replica {replica}");
         ensure!(job == text.job, "{named}: the receipt is of another job than the file says");
-        // The id follows from the claim: that in the file is for people.
-        let id = auditor.ports().contracts.claim_id(&claim);
-        let target =
-            Target { id, claim, standing: Standing::Receipt, manifest: manifest(events, text.job)?, listed: None };
+        let target = Target::of_receipt(&auditor.ports().contracts, claim, manifest(events, text.job)?);
         match audit(auditor, &target).await {
             Ok(shown) => {
                 let verdict = OfLane { text: number, stage, replica, shown };

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use tensorlink_node::budget::Budget;
 use tensorlink_node::ports::ChainError;
 use tensorlink_node::{Ports, Roster};
 use tensorlink_program::Engine;
@@ -60,9 +59,7 @@ pub async fn run_on<E: Engine + Send + 'static>(
     let rate = Rate::new(share).with_context(|| format!("--rate {share} is not between 0 and 1"))?;
     let disk = args.disk.as_deref().or(config.file.validator.disk.as_deref());
     let disk = parse_size(disk.unwrap_or(DEFAULT_DISK))?;
-    let engine = device::open(args.device.as_deref().or(config.file.validator.device.as_deref()))?;
-    let memory = Budget::new(engine.memory()? / 2);
-    let make = device::factory(engine);
+    let (make, memory) = device::for_audits(args.device.as_deref().or(config.file.validator.device.as_deref()))?;
     // It runs all the time, so others are reached through it, unless somebody said otherwise.
     let config = &Config { relay: config.relay.or(Some(!config.behind_nat)), ..config.clone() };
     let mut node = Node::start(config, disk, &shutdown).await?;

@@ -9,12 +9,12 @@ use std::time::Duration;
 use anyhow::Result;
 use async_trait::async_trait;
 use cid::Cid;
-use tensorlink_node::budget::Budget;
 use tensorlink_node::ports::{Call, ChainError};
+use tensorlink_node::retry::{Failure, Policy, retry};
 use tensorlink_tensor::TorchEngine;
 use tensorlink_types::{Address, Lane};
 use tensorlink_user::serving::{Judge, Receipts, ServingNote, StageReceipt, TextReceipts, Verdict};
-use tensorlink_validator::{Auditor, Finding, Standing, TURNS, Target, convict};
+use tensorlink_validator::{Auditor, Finding, TURNS, Target, convict};
 use tokio::sync::OnceCell;
 use tokio_util::task::TaskTracker;
 
@@ -24,9 +24,8 @@ use crate::node::Node;
 
 /// In the data folder, for receipts that differ.
 const FOLDER: &str = "differences";
-/// Attempts to convict a worker, and the pause before the second; each later one is twice as long.
-const ATTEMPTS: u32 = 6;
-const PAUSE: Duration = Duration::from_secs(5);
+/// Attempts to convict a worker: the chain may be away for some minutes.
+const ATTEMPTS: Policy = Policy { attempts: 6, first: Duration::from_secs(5), longest: Duration::from_secs(80) };
 /// For convictions under way when the process ends.
 const LAST: Duration = Duration::from_secs(20);
 
@@ -65,10 +64,8 @@ impl Recomputing {
 
     async fn auditor(&self) -> Result<Arc<Auditor<TorchEngine>>> {
         let device = self.device.clone();
-        let engine = tokio::task::spawn_blocking(move || device::open(device.as_deref())).await??;
-        let memory = engine.memory()? / 2;
-        let make = device::factory(engine);
-        Ok(Arc::new(self.node.auditor(move || make(), Budget::new(memory), TURNS).await?))
+        let (make, memory) = tokio::task::spawn_blocking(move || device::for_audits(device.as_deref())).await??;
+        Ok(Arc::new(self.node.auditor(move || make(), memory, TURNS).await?))
     }
 
     /// Writes down what a lane signed, so that it can still be proven if this process ends or no proof gets through.
@@ -84,9 +81,8 @@ impl Recomputing {
         let Some(receipt) = signed.stages.first() else { return Ok(Verdict::Unknown) };
         let kept = self.keep(signed, receipt)?;
         let auditor = self.auditor.get_or_try_init(|| self.auditor()).await?;
-        let (id, claim) = (self.node.ports.contracts.claim_id(&receipt.claim), receipt.claim.clone());
-        let (lane, worker) = (claim.lane(), receipt.worker);
-        let target = Target { id, claim, standing: Standing::Receipt, manifest: self.manifest, listed: None };
+        let (lane, worker) = (receipt.claim.lane(), receipt.worker);
+        let target = Target::of_receipt(&self.node.ports.contracts, receipt.claim.clone(), self.manifest);
         Ok(match auditor.audit(&target).await? {
             Finding::Right => {
                 forget(&kept);
@@ -121,23 +117,18 @@ async fn convicts(
     (lane, worker, fault): (Lane, Address, String),
     kept: PathBuf,
 ) {
-    let mut pause = PAUSE;
-    for _ in 0..ATTEMPTS {
-        match convict(&auditor, call.clone()).await {
-            Ok(gas) => {
-                tracing::warn!(%lane, %worker, gas, "the worker is convicted: {fault}");
-                forget(&kept);
-                return;
+    let convicted = retry(auditor.ports().clock.as_ref(), ATTEMPTS, || async {
+        convict(&auditor, call.clone()).await.map_err(|error| {
+            tracing::warn!(%lane, %worker, "the worker is not convicted: {error}; {fault}");
+            match error {
+                error @ ChainError::Reverted { .. } => Failure::Permanent(error),
+                error => Failure::Transient(error),
             }
-            Err(error) => {
-                tracing::warn!(%lane, %worker, "the worker is not convicted: {error}; {fault}");
-                if matches!(error, ChainError::Reverted { .. }) {
-                    return;
-                }
-            }
-        }
-        auditor.ports().clock.sleep(pause).await;
-        pause = pause.saturating_mul(2);
+        })
+    });
+    if let Ok(gas) = convicted.await {
+        tracing::warn!(%lane, %worker, gas, "the worker is convicted: {fault}");
+        forget(&kept);
     }
 }
 
