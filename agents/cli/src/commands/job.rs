@@ -42,7 +42,7 @@ Example:
     /// same, bit by bit, as had it never stopped.
     #[command(after_help = "\
 Example:
-  tensorlink job resume 1 --stages 3 --deposit 50 --watch")]
+  tensorlink job resume 1 --deposit 50 --watch")]
     Resume(Box<resume::ResumeArgs>),
     /// Follow a job until it is settled; settles it, fetches and tests the model.
     Watch {

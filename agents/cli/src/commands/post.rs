@@ -272,7 +272,7 @@ pub async fn place(
         Err(PrepareError::Partition(PartitionError::DoesNotFit { .. })) => Ok(None),
         cut => Ok(Some(cut?)),
     };
-    let parts = hire.stages.said().map_or(usize::MAX, |stages| usize::from(stages) / usize::from(shares.max(1)));
+    let parts = hire.stages().said().map_or(usize::MAX, |stages| usize::from(stages) / usize::from(shares.max(1)));
     let asked = tensorlink_user::placing::Work::training(&draft, parts);
     let ranges = if hire.objective == Aim::Price {
         let stages = usize::from(hiring.stages);

@@ -120,7 +120,7 @@ pub async fn run(config: &Config, args: &JobServeArgs, shutdown: CancellationTok
     }
     let longest = longest(args.longest, folder.architecture().context)?;
     let hire = HireArgs { replicas: args.hire.replicas.max(args.security), ..args.hire.clone() };
-    let even = hire.stages.said().map(|stages| cut(folder.architecture(), stages)).transpose()?;
+    let even = hire.stages().said().map(|stages| cut(folder.architecture(), stages)).transpose()?;
     let mut hiring = Hiring::look(config, &hire, &shutdown).await?;
     say!("{} {name} ...", if folder.integers().is_some() { "reading" } else { "calibrating" });
     let (model, distance) = {

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::commands::failover;
 use crate::commands::follow::FollowArgs;
-use crate::commands::hiring::{self, Hiring};
+use crate::commands::hiring::{self, HireArgs, Hiring, Stages};
 use crate::commands::rest::{Rest, fetch, show};
 use crate::config::Config;
 use crate::watch::{Follow, exportable};
@@ -25,7 +25,7 @@ pub struct ResumeArgs {
     #[arg(long, value_name = "INTERVALS")]
     pub from: Option<u32>,
     #[command(flatten)]
-    pub hire: hiring::HireArgs,
+    pub hire: HireArgs,
     #[command(flatten)]
     pub follow: FollowArgs,
 }
@@ -37,7 +37,8 @@ pub async fn run(config: &Config, args: &ResumeArgs, shutdown: CancellationToken
     check(&former, args)?;
     drop(chain);
 
-    let mut hiring = Hiring::look(config, &args.hire, &shutdown).await?;
+    let hire = HireArgs { stages: Some(Stages::Exactly(former.stages)), ..args.hire.clone() };
+    let mut hiring = Hiring::look(config, &hire, &shutdown).await?;
     let note: JobNote = hiring::read_note(&hiring.node, former.id)?;
     if let Some(out) = &args.follow.out {
         exportable(&note.name, (note.architecture.as_ref(), note.base.as_ref()), out)?;
@@ -59,7 +60,7 @@ pub async fn run(config: &Config, args: &ResumeArgs, shutdown: CancellationToken
     let resumption = fetch(&hiring.user, (&former, &note), (from, Claims::Final)).await?;
     let rest = Rest::hire(&mut hiring, (&former, from), resumption, deposit, &shutdown).await?;
     output::print(config.json, &rest.quote, || show(&rest.quote))?;
-    if args.hire.dry_run {
+    if hire.dry_run {
         return Ok(());
     }
     let follow = args.follow.follow().map(|follow| Follow { rules: follow.rules.within(rest.bounds), ..follow });
@@ -76,8 +77,8 @@ fn check(former: &JobView, args: &ResumeArgs) -> Result<()> {
         "job {job} still runs: `tensorlink job watch {job}` follows it, `tensorlink job cancel {job}` ends it"
     );
     ensure!(
-        args.hire.stages.said() == Some(former.stages),
-        "job {job} was cut into {0} stages, and so is what is left of it: give --stages {0}",
+        args.hire.stages.is_none_or(|stages| stages.said() == Some(former.stages)),
+        "job {job} was cut into {0} stages, and so is what is left of it: leave out --stages, or give {0}",
         former.stages
     );
     Ok(())

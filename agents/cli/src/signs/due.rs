@@ -129,9 +129,8 @@ impl Signs {
         }
         let then = format!(
             "the job stands still until whoever follows it goes on without this worker (--failover), or its user ends it by \
-             `tensorlink job cancel {job}` and goes on by `tensorlink job resume {job} --stages {} --deposit AMOUNT`; \
-             after the deadline anybody can end it; what is claimed is paid, the rest comes back",
-            view.stages
+             `tensorlink job cancel {job}` and goes on by `tensorlink job resume {job} --deposit AMOUNT`; after the \
+             deadline anybody can end it; what is claimed is paid, the rest comes back"
         );
         Due { what: Duty::Claim, by: deadline, then }
     }

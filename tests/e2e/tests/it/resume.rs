@@ -33,9 +33,9 @@ async fn the_rest_of_a_training_is_the_same_on_other_workers() {
     network.cut_worker(0);
     network.start_workers([2]).await;
     let whole = network.run(USER, &["job", "resume", "1", "--stages", "3", "--deposit", "10"]).await;
-    assert!(!whole.ok && whole.stderr.contains("give --stages 2"), "{}", whole.stderr);
+    assert!(!whole.ok && whole.stderr.contains("leave out --stages, or give 2"), "{}", whole.stderr);
     let report = network.path("report.json");
-    let mut command = network.command(USER, &["job", "resume", "1", "--stages", "2", "--deposit", Job::DEPOSIT]);
+    let mut command = network.command(USER, &["job", "resume", "1", "--deposit", Job::DEPOSIT]);
     command.args(["--challenge-window", "5", "--watch", "--report"]).arg(report);
     network.spawn("user", command);
     let report = JOB.settled(&mut network, LIMIT).await;

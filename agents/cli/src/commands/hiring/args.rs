@@ -21,9 +21,10 @@ pub enum Token {
 #[derive(Args, Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HireArgs {
-    /// Pipeline stages; with `--objective latency` or `throughput` also `auto`: as many as are best.
-    #[arg(long, default_value_t = Self::default().stages, value_name = "NUMBER")]
-    pub stages: Stages,
+    /// Pipeline stages; with `--objective latency` or `throughput` also `auto`: as many as are best [default: 2, or
+    /// those of the job that is resumed].
+    #[arg(long, value_name = "NUMBER")]
+    pub stages: Option<Stages>,
     /// What is to be small when workers are chosen, their order and the cut: the price; the time of a step or a token;
     /// or that of the slowest worker. By the latter two nobody is asked who is more than twice as dear as the cheapest
     /// that are enough.
@@ -63,11 +64,18 @@ pub struct HireArgs {
     pub dry_run: bool,
 }
 
+impl HireArgs {
+    /// Pipeline stages, also where nothing was said of them.
+    pub fn stages(&self) -> Stages {
+        self.stages.unwrap_or(Stages::Exactly(2))
+    }
+}
+
 /// Without a deposit, which must be named.
 impl Default for HireArgs {
     fn default() -> Self {
         Self {
-            stages: Stages::Exactly(2),
+            stages: None,
             objective: Aim::default(),
             strategy: Rule::default(),
             tier: LeastTier::default(),

@@ -94,7 +94,7 @@ async fn tell_unreached(node: &Node, config: &Config) -> Infallible {
 impl<'a> Hiring<'a> {
     /// Starts a node and looks for workers.
     pub async fn look(config: &Config, args: &'a HireArgs, shutdown: &CancellationToken) -> Result<Self> {
-        if let (None, Aim::Price) = (args.stages.said(), args.objective) {
+        if let (None, Aim::Price) = (args.stages().said(), args.objective) {
             bail!("the price tells no number of stages: give --stages, or --objective latency or throughput");
         }
         let mut hiring = Self::on(Node::start_to_pay(config, DISK, shutdown).await?, args, shutdown).await?;
@@ -123,7 +123,7 @@ impl<'a> Hiring<'a> {
             args,
             node,
             user,
-            stages: args.stages.least(),
+            stages: args.stages().least(),
             candidates,
             others,
             other_prices,

@@ -145,13 +145,13 @@ fn check(raw: &Raw, hire: &HireArgs) -> Result<()> {
     let [stages, replicas] = MOST;
     let positive = |number: Option<f32>| number.is_none_or(|x| x.is_finite() && x > 0.0);
     ensure!(raw.steps_per_interval > 0, "steps_per_interval is 0: 1 or more");
-    let said = hire.stages.said();
-    ensure!(said.is_none_or(|said| (1..=stages).contains(&said)), "[hire] stages is {}: 1 to {stages}", hire.stages);
+    let said = hire.stages().said();
+    ensure!(said.is_none_or(|said| (1..=stages).contains(&said)), "[hire] stages is {}: 1 to {stages}", hire.stages());
     let shares = raw.shares;
     ensure!(
         shares > 0 && said.is_none_or(|said| said.is_multiple_of(shares)),
         "shares is {shares}: it must divide [hire] stages, {}",
-        hire.stages
+        hire.stages()
     );
     ensure!((1..=replicas).contains(&hire.replicas), "[hire] replicas is {}: 1 to {replicas}", hire.replicas);
     ensure!(!hire.deposit.is_empty(), "[hire] deposit is missing: the escrow as text, such as \"50\"");
@@ -205,8 +205,12 @@ mod tests {
         let job = JobFile::parse(Path::new("jobs/job.toml"), JOB, Terms::Chain).unwrap();
         assert!(matches!(&job.model, Model::File(path) if path == Path::new("jobs/m.json")));
         assert_eq!((job.data.as_path(), job.out.as_deref()), (Path::new("jobs/d.txt"), Some(Path::new("jobs/made"))));
-        let hire =
-            HireArgs { stages: Stages::Exactly(3), deposit: "12.5".into(), token: Token::Eth, ..HireArgs::default() };
+        let hire = HireArgs {
+            stages: Some(Stages::Exactly(3)),
+            deposit: "12.5".into(),
+            token: Token::Eth,
+            ..HireArgs::default()
+        };
         assert_eq!((&job.hire, job.steps_per_interval), (&hire, 20));
         let early = Early { loss: Some(1.3), patience: Some(4), min_delta: Some(0.01) };
         let expected = Rules { early, evaluate_every: Some(2), max_loss: Some(2.0), max_saturation: Some(0.02) };
