@@ -85,7 +85,8 @@ pub struct ServeArgs {
     #[arg(long, env = "TENSORLINK_TIMEOUT", value_name = "SECONDS")]
     pub timeout: Option<u64>,
     /// With --job: seconds of silence after which a worker is given up, and another is hired in its place, in another
-    /// job of the same terms [default: 30]. It is at once where it was convicted. 0: never.
+    /// job of the same terms [default: 30]. It is at once where it was convicted; and once an hour at most where it has
+    /// been four times as slow as before for so long, and for 30 seconds at least. 0: never.
     #[arg(long, env = "TENSORLINK_FAILOVER", requires = "job", value_name = "SECONDS")]
     pub failover: Option<u64>,
     /// With --job: lanes of each stage that compute every text, and must agree; as many as there are replicas at most

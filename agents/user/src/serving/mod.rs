@@ -13,7 +13,7 @@
 //! | `shared` | what texts share |
 //! | `state`, `text` | one text; its way through all stages |
 //! | `stage`, `difference` | the lanes that compute it in a stage; where they differ, who lies |
-//! | `exchange` | one lane's part in it |
+//! | `exchange`, `pace` | one lane's part in it; how long it takes for that |
 //! | [`receipt`] | whether a receipt is right |
 //! | [`account`] | what a lane is owed: receipts, epochs, vouchers |
 //! | `lane`, `courier` | a lane's worker and account; what it is told while no text waits for it |
@@ -30,6 +30,7 @@ mod exchange;
 pub mod fault;
 mod lane;
 pub mod numbers;
+mod pace;
 pub mod pipeline;
 pub mod pipelines;
 pub mod prepare;

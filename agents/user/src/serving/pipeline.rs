@@ -21,6 +21,7 @@ use super::courier;
 use super::fault::{OpenError, TextError};
 use super::lane::LaneClient;
 use super::numbers::Numbers;
+use super::pace::Paces;
 use super::sending::{Step, Text};
 use super::shared::Shared;
 
@@ -111,6 +112,7 @@ impl Pipeline {
             down: Mutex::default(),
             up: Mutex::default(),
             wrong: Mutex::default(),
+            paces: Paces::default(),
             numbers: Mutex::new(numbers),
             archive: Mutex::new(archive),
         };
@@ -142,6 +144,12 @@ impl Pipeline {
     /// what failed before `since` apart.
     pub fn lost(&self, gone: impl Fn(Address) -> bool, (since, borne): (u64, u64)) -> Vec<Address> {
         self.shared.lost(gone, (since, borne))
+    }
+
+    /// The workers that take much longer than they did, and have for more than `borne` seconds, while others do not; of
+    /// the stages that have not as many others as must agree.
+    pub fn slow(&self, borne: u64) -> Vec<Address> {
+        self.shared.slow(borne)
     }
 
     /// Whether several lanes of a stage must agree on a text.

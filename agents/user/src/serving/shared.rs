@@ -12,6 +12,7 @@ use super::boundaries::Boundaries;
 use super::fault::LaneFault;
 use super::lane::LaneClient;
 use super::numbers::Numbers;
+use super::pace::Paces;
 
 /// Seconds in which a lane that failed is the last to be tried.
 const DOWN: u64 = 30;
@@ -45,6 +46,8 @@ pub(super) struct Shared {
     pub(super) up: Mutex<HashMap<(usize, usize), u64>>,
     /// Lanes that gave something else than their programs, by the same.
     pub(super) wrong: Mutex<BTreeSet<(usize, usize)>>,
+    /// How long each lane takes.
+    pub(super) paces: Paces,
     pub(super) numbers: Mutex<Numbers>,
     pub(super) archive: Mutex<Archive>,
 }
@@ -121,10 +124,21 @@ impl Shared {
                 || gone(lane.worker) && !up.get(&place).is_some_and(answered)
                 || down.get(&place).is_some_and(fails)
         };
+        self.missed(is_lost)
+    }
+
+    /// The workers that have become slow, and have been for more than `borne` seconds, of the stages that have not as
+    /// many others as must agree.
+    pub(super) fn slow(&self, borne: u64) -> Vec<Address> {
+        self.missed(|place, _| self.paces.is_slow(place, borne))
+    }
+
+    /// The workers of lanes that are `out`, of the stages that have not as many others as must agree.
+    fn missed(&self, is_out: impl Fn((usize, usize), &LaneClient) -> bool) -> Vec<Address> {
         let of_stage = |(stage, lanes): (usize, &Vec<Arc<LaneClient>>)| {
-            let lost = lanes.iter().enumerate().filter(|(replica, lane)| is_lost((stage, *replica), lane));
-            let lost: Vec<Address> = lost.map(|(_, lane)| lane.worker).collect();
-            if lanes.len().saturating_sub(lost.len()) < self.agreeing() { lost } else { Vec::new() }
+            let out = lanes.iter().enumerate().filter(|(replica, lane)| is_out((stage, *replica), lane));
+            let out: Vec<Address> = out.map(|(_, lane)| lane.worker).collect();
+            if lanes.len().saturating_sub(out.len()) < self.agreeing() { out } else { Vec::new() }
         };
         self.lanes.iter().enumerate().flat_map(of_stage).collect()
     }

@@ -14,6 +14,7 @@ use super::archive::StageReceipt;
 use super::exchange::{Given, Task};
 use super::fault::{LaneFault, TextError};
 use super::lane::LaneClient;
+use super::pace::Kind;
 use super::receipt::{Due, ReceiptFault};
 use super::state::{Gone, Seat, State};
 
@@ -58,7 +59,7 @@ impl State {
             let asked: Vec<(usize, Seat)> =
                 seats.iter().copied().enumerate().filter(|(index, _)| !given.contains_key(index)).collect();
             self.touched.extend(asked.iter().map(|(_, seat)| (stage, seat.replica)));
-            let answers = join_all(asked.iter().map(|(_, seat)| self.in_lane((stage, *seat), sent))).await;
+            let answers = join_all(asked.iter().map(|(_, seat)| self.ask((stage, *seat), sent))).await;
             let mut exhausted = false;
             for ((index, seat), answer) in asked.into_iter().zip(answers) {
                 match answer {
@@ -153,6 +154,15 @@ impl State {
             last,
         };
         Ok((task, ty))
+    }
+
+    /// [`Self::in_lane`], and how long that takes.
+    async fn ask(&self, (stage, seat): (usize, Seat), sent: Option<TensorRoot>) -> Result<OfLane, LaneFault> {
+        let kind = Kind::of(self.tokens.saturating_sub(seat.held), seat.held, sent.is_some());
+        let question = self.shared.paces.ask((stage, seat.replica));
+        let given = self.in_lane((stage, seat), sent).await?;
+        question.answered(kind, self.shared.ports.clock.now());
+        Ok(given)
     }
 
     /// What a lane gives. With the root of what was `sent` it is the last, and its receipt is entered in the

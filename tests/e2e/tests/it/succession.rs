@@ -2,7 +2,7 @@
 //! that they would have ended in, and each is paid once.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tensorlink_node::ports::chain::Event;
 use tensorlink_types::{Address, JobId, Lane, U256};
@@ -119,6 +119,50 @@ async fn where_two_must_agree_a_liar_is_convicted_and_its_words_are_not_delivere
     assert_eq!(paid, [paid[0]; 4], "all four, for both texts");
     let slashed = network.events().await.into_iter().filter(|at| matches!(at.event, Event::Convicted { .. }));
     assert_eq!(slashed.count(), 1);
+}
+
+/// A worker that other work keeps busy makes room for another. Texts go on meanwhile, in the same words, and it is paid
+/// for what it did.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_has_become_slow_is_replaced() {
+    let mut network = Network::start(3).await;
+    network.start_workers(0..3).await;
+    let serving = Serving::start_decoder(&mut network, SHAPE).await;
+    let (undisturbed, _) = serving.stream("the cat", TOKENS).await.unwrap().rest().await;
+    let slow = hired(&network, JobId(1)).await[1];
+    let number = (0..3).find(|number| worker_address(*number) == slow).unwrap();
+    let slowed = Instant::now();
+    let texts = async {
+        loop {
+            let text = serving.stream("the cat", TOKENS).await.unwrap();
+            let id = text.id.clone();
+            assert_eq!(text.rest().await.0, undisturbed);
+            let receipts = serving.receipts(&id).await;
+            if receipts["texts"][0]["job"] == 2 {
+                break;
+            }
+        }
+    };
+    let busy = async {
+        loop {
+            network.hang_worker(number, Duration::from_millis(500)).await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        () = texts => {}
+        () = busy => unreachable!("it has no end"),
+        () = tokio::time::sleep(LIMIT) => panic!("the slow worker is not replaced"),
+    }
+    eprintln!("a text of other workers ends {:.1} s after one became slow", slowed.elapsed().as_secs_f64());
+    // It may have been left hanging.
+    network.hang_worker(number, Duration::ZERO).await;
+    network.said("gateway", "a worker has become slow", LIMIT).await;
+    assert!(!hired(&network, JobId(2)).await.contains(&slow));
+    network.ok(USER, &["job", "cancel", "2"]).await;
+    let first = settled(&network, JobId(1)).await;
+    assert_eq!(first.tokens.len(), 2, "both are paid: {first:?}");
+    assert!(!network.events().await.iter().any(|at| matches!(at.event, Event::Convicted { .. })));
 }
 
 /// Who has no more than the deposit goes on once that is back, also after an interruption.

@@ -1,5 +1,5 @@
-//! A served model that goes on by itself when the workers of a stage are lost: others are hired for the tokens that are
-//! left, in another job with the same programs, and texts go on there.
+//! A served model that goes on by itself when the workers of a stage are lost, or have become slow: others are hired
+//! for the tokens that are left, in another job with the same programs, and texts go on there.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +27,9 @@ const LOOK: Duration = Duration::from_secs(1);
 const SETTLE: u64 = 5;
 /// Wait after an attempt to hire others, seconds, until a text has gone through; twice as long after the next.
 const RETRY: (u64, u64) = (10, 600);
+/// Least seconds for which a worker is slow that is replaced for that, and between two looks for others in place of
+/// slow ones: others cost gas, and may be slower.
+const SLOW: (u64, u64) = (30, 3_600);
 /// Jobs in a row that are posted and through which no text has gone.
 const FRUITLESS: u32 = 6;
 
@@ -48,7 +51,7 @@ pub(super) struct Current {
 enum Sight {
     /// Nothing.
     Whole,
-    /// It has lost these workers.
+    /// It is to go on without these workers.
     Lost(Why, Vec<Address>),
     /// It has ended, and no other takes its place.
     Over,
@@ -63,6 +66,8 @@ enum Why {
     Gone,
     /// Some of them compute wrongly, as texts have shown.
     Wrong,
+    /// They take much longer than they did. They serve meanwhile.
+    Slow,
     /// They were gone when the job was closed for its escrow; they may be back.
     GivenUp,
 }
@@ -73,6 +78,7 @@ impl Why {
             Self::Convicted => "a worker was convicted",
             Self::Gone => "a stage has lost its workers",
             Self::Wrong => "a worker computes wrongly",
+            Self::Slow => "a worker has become slow",
             Self::GivenUp => "it was given up",
         }
     }
@@ -91,6 +97,8 @@ pub(super) struct Succession<'a> {
     /// Jobs posted since a text has gone through; and the last text before that, and its job.
     pub(super) fruitless: u32,
     pub(super) last: (JobId, Option<u32>),
+    /// From when on slow workers are replaced again.
+    slow_from: u64,
     pub(super) shutdown: CancellationToken,
 }
 
@@ -115,6 +123,7 @@ pub(super) async fn keep(
         hearing: Hearing::new(when::now()),
         fruitless: 0,
         last: (JobId(0), None),
+        slow_from: 0,
         shutdown,
     };
     succession.run().await;
@@ -164,17 +173,24 @@ impl Succession<'_> {
             if liars.iter().any(|liar| !self.current.record.liars.contains(liar)) {
                 let _ = self.write(|record| record.liars.extend(&liars));
             }
-            let went_on = self.go_on(&workers).await;
+            let went_on = self.go_on(why, &workers).await;
             if why != Why::Convicted {
                 let honest = workers.iter().copied().filter(|worker| !self.current.record.liars.contains(worker));
                 self.hiring.user.forgive(&honest.collect::<Vec<_>>());
             }
             let (now, job) = (when::now(), self.current.view.id);
             self.hearing.awake(now);
+            if why == Why::Slow {
+                self.slow_from = now.saturating_add(SLOW.1);
+            }
             after = now.saturating_add(pause);
             match went_on {
                 Ok(()) => {}
                 Err(_) if shutdown.is_cancelled() => break,
+                Err(error) if why == Why::Slow => {
+                    say!("job {job} goes on with the workers that it has: {error:#}; again in {} s", SLOW.1);
+                    continue;
+                }
                 Err(error) if self.fruitless >= FRUITLESS => {
                     say!("nobody serves in place of the workers of job {job}, and no other job is posted: {error:#}");
                 }
@@ -210,16 +226,21 @@ impl Succession<'_> {
         let newest = self.pipelines.newest();
         let (lost, liars) = (newest.lost(gone, (since, borne)), newest.liars());
         let why = if lost.iter().any(|worker| liars.contains(worker)) { Why::Wrong } else { Why::Gone };
-        if lost.is_empty() { Sight::Whole } else { Sight::Lost(why, lost) }
+        if !lost.is_empty() {
+            return Sight::Lost(why, lost);
+        }
+        let slow = if now < self.slow_from { Vec::new() } else { newest.slow(borne.max(SLOW.0)) };
+        if slow.is_empty() { Sight::Whole } else { Sight::Lost(Why::Slow, slow) }
     }
 
     /// Others serve in place of the workers that were `lost`: those of the job that was begun for that, or else of a
     /// new one.
-    async fn go_on(&mut self, lost: &[Address]) -> Result<()> {
+    async fn go_on(&mut self, why: Why, lost: &[Address]) -> Result<()> {
         if self.resolve().await? {
             return Ok(());
         }
-        let next = self.hire(lost).await?;
+        // Who is slow is no reason to serve nobody until an escrow is back.
+        let next = self.hire(Some(lost).filter(|_| why != Why::Slow)).await?;
         self.hand_over(next).await
     }
 
@@ -227,7 +248,7 @@ impl Succession<'_> {
     /// escrow may not have been.
     async fn is_so(&mut self, why: Why, workers: &[Address]) -> bool {
         match why {
-            Why::Convicted => true,
+            Why::Convicted | Why::Slow => true,
             Why::Gone | Why::Wrong => {
                 self.pipelines.newest().ask(workers).await;
                 matches!(self.look(when::now()), Sight::Lost(..))

@@ -78,8 +78,9 @@ impl Succession<'_> {
         (newest.job(), newest.last_delivered())
     }
 
-    /// Hires others in another job, for the tokens and the time that are left.
-    pub(super) async fn hire(&mut self, lost: &[Address]) -> Result<JobId> {
+    /// Hires others in another job, for the tokens and the time that are left; where the account has too little for
+    /// them, once the escrow of this one is back, if it may be closed for workers that it has `lost`.
+    pub(super) async fn hire(&mut self, lost: Option<&[Address]>) -> Result<JobId> {
         let shutdown = self.shutdown.clone();
         let chain = self.hiring.node.ports.chain.clone();
         let (job, longest) = (self.current.view.id, self.current.view.steps_per_interval);
@@ -165,8 +166,8 @@ impl Succession<'_> {
     }
 
     /// Waits until the account has `share`, if need be for the escrow of the job that lost these workers; or for what
-    /// there is when all is back.
-    async fn await_escrow(&mut self, share: U256, lost: &[Address]) -> Result<U256> {
+    /// there is when all is back. With none, the job is not closed, and the account must have it.
+    async fn await_escrow(&mut self, share: U256, lost: Option<&[Address]>) -> Result<U256> {
         let job = self.current.view.id;
         let mut is_closed = false;
         loop {
@@ -176,6 +177,7 @@ impl Succession<'_> {
             }
             if !is_closed {
                 let (needed, token) = (Wei(share), self.hiring.token_name());
+                let Some(lost) = lost else { bail!("others cost up to {needed} {token}") };
                 say!("others cost up to {needed} {token}; waiting until the escrow of job {job} is back ...");
                 // Whoever serves it after an interruption goes on, though it is closed.
                 self.write(|record| record.lost = Some(lost.to_vec()))?;
