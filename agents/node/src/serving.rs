@@ -9,7 +9,7 @@ use tensorlink_num::Tensor;
 use tensorlink_program::check::{CheckedProgram, MAX_SLOTS};
 use tensorlink_proof::commit::program::ProgramCommitment;
 use tensorlink_proof::commit::{ProgramList, tensor_root};
-use tensorlink_training::compile::StageInfo;
+use tensorlink_training::StageInfo;
 use tensorlink_types::{B256, TensorType, TypeError};
 
 use crate::blocking;

@@ -11,7 +11,7 @@ use tensorlink_num::Tensor;
 use tensorlink_program::check::{CheckedProgram, ProgramError};
 use tensorlink_proof::commit::program::{ProgramCommitment, ProgramTooLarge};
 use tensorlink_proof::commit::{state_root, tensor_root};
-use tensorlink_training::compile::StageInfo;
+use tensorlink_training::StageInfo;
 use tensorlink_types::program::ConstantSlot;
 use tensorlink_types::{Address, B256, JobId, Program};
 use thiserror::Error;

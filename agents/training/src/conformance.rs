@@ -7,11 +7,12 @@ use tensorlink_types::{TensorRoot, TensorType, TypeError};
 use thiserror::Error;
 
 use crate::calibrate::{CalibrateError, calibrate, float_state, job_key};
-use crate::compile::{CompileError, CompiledStage, StageInfo, TrainingSet, compile};
+use crate::compile::{CompileError, CompiledStage, TrainingSet, compile};
 use crate::exponents::Margins;
 use crate::init::{self, InitError};
 use crate::local::{LocalPipeline, Schedule, Stage};
 use crate::model::{Activation, Linear, Network, Optimizer};
+use crate::whole::StageInfo;
 
 /// How an engine failed; all but the first two are defects of this suite.
 #[derive(Debug, Error)]

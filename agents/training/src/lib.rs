@@ -7,7 +7,8 @@
 //! | [`step`] | the graph of one training step, its gradients, its float interpretation |
 //! | [`start`] | what a training starts from, whatever is trained |
 //! | [`calibrate`](mod@calibrate), [`exponents`] | static exponents from a float run |
-//! | [`compile`](mod@compile), [`lower`], [`tables`] | the graph as integer programs, one for each pipeline stage |
+//! | [`compile`](mod@compile), [`lower`], [`tables`] | the graph in integers |
+//! | [`whole`] | a step in integers, and its stages: cut out of it, and put together again |
 //! | [`cost`] | what a step costs, layer by layer |
 //! | [`init`] | initial state |
 //! | [`local`] | runs all stages in one process |
@@ -73,8 +74,9 @@ pub mod model;
 pub mod start;
 pub mod step;
 pub mod tables;
+pub mod whole;
 
-pub use compile::{CompileError, CompiledStage, StageInfo, TrainingSet, compile};
+pub use compile::{CompileError, CompiledStage, TrainingSet, compile};
 pub use data::{DataError, Dataset, Table};
 pub use evaluate::{EvaluateError, evaluate};
 pub use exponents::{Exponents, Margins};
@@ -82,3 +84,4 @@ pub use local::{LocalPipeline, Schedule, Stage};
 pub use metrics::Metrics;
 pub use model::{LanguageModel, Model, ModelError, Network};
 pub use start::Training;
+pub use whole::StageInfo;

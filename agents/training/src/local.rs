@@ -10,8 +10,8 @@ use tensorlink_program::executor::{ExecuteError, StageExecutor};
 use tensorlink_program::watch::Trace;
 use tensorlink_types::Lineage;
 
-use crate::compile::StageInfo;
 use crate::metrics::Metrics;
+use crate::whole::StageInfo;
 
 /// One stage: its program and what it starts from.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@ use tensorlink_program::engine::Engine;
 use tensorlink_program::executor::{ExecuteError, StageExecutor};
 use tensorlink_types::{Segment, Source};
 
-use crate::compile::StageInfo;
+use crate::whole::StageInfo;
 
 /// Sums over rows; see [`Metrics::loss`] and [`Metrics::accuracy`].
 #[derive(Clone, Copy, PartialEq, Default, Debug)]

@@ -14,12 +14,13 @@ use tensorlink_model::random;
 use tensorlink_model::{Architecture, Output, Parameter, Weights, WeightsError, parameters};
 
 use crate::calibrate::{self, CalibrateError, Calibration, Interpreted, Trial};
-use crate::compile::{CompileError, CompiledStage, TrainingSet, check_stages, compile_graph};
+use crate::compile::{CompileError, CompiledStage, TrainingSet, compile_graph};
 use crate::exponents::Margins;
 use crate::model::{Decoder, Imported, LanguageModel, LayerWeights, Linear, Network};
 use crate::step::StepGraph;
 use crate::step::float::{FloatData, FloatState};
 use crate::step::language::{self, Adapters, Recipe, Untrainable};
+use crate::whole::check_stages;
 
 /// Sequences of a step of calibration of a language model.
 const TRIAL_SEQUENCES: u32 = 2;

@@ -183,6 +183,17 @@ fn arrange<T, E>(
     Ok(None)
 }
 
+/// Memory with which so many workers who offer equally much could hold a work, bytes.
+pub fn least_even(stages: usize, fits: impl Fn(&[u64]) -> bool) -> u64 {
+    // What fits goes on to fit with more: the least that does lies in (unfit, fit].
+    let (mut unfit, mut fit) = (0u64, u64::MAX);
+    while fit.saturating_sub(unfit) > 1 {
+        let middle = u64::midpoint(unfit, fit);
+        if fits(&vec![middle; stages]) { fit = middle } else { unfit = middle }
+    }
+    fit
+}
+
 /// Orders of so many stages.
 fn orders(stages: usize) -> Vec<Vec<usize>> {
     if stages > ORDERED {
@@ -277,6 +288,12 @@ mod tests {
         assert!(matches!(choose(&ranked(&[10, 20]), (2, 1), cut(&[80, 10])), Err(ChooseError::Unfit)));
         let too_many = choose(&ranked(&[10, 20]), (2, 1), cut(&[80]));
         assert!(matches!(too_many, Err(ChooseError::Other(PartitionError::TooManyStages { .. }))));
+    }
+
+    #[test]
+    fn the_least_memory_of_equal_workers_is_found() {
+        assert_eq!(least_even(2, |memories| partition(&[10, 20, 30], memories).is_ok()), 30);
+        assert_eq!(least_even(1, |memories| memories == [u64::MAX]), u64::MAX);
     }
 
     #[test]

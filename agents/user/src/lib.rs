@@ -13,7 +13,7 @@
 //! | [`serving`] | serving jobs: publishing them, sending texts through their workers, paying |
 //! | `keeping` | states of its jobs that no other worker keeps |
 //! | `fetching`, [`result`] | the trained model, fetched and checked; its weights, and its test |
-//! | [`resume`] | a training that goes on in another job |
+//! | [`resume`], [`recut`] | a training that goes on in another job; its stages cut anew |
 //!
 //! Workers that have a free lane are ranked by price:
 //!
@@ -52,6 +52,7 @@ mod own;
 pub mod placing;
 pub mod prepare;
 pub mod publish;
+pub mod recut;
 mod reports;
 pub mod result;
 pub mod resume;
@@ -64,6 +65,7 @@ mod workers;
 pub use hire::HireError;
 pub use prepare::{Base, Draft, PrepareError, Prepared};
 pub use publish::{JobNote, PublishError, Published, publish};
+pub use recut::Uncut;
 pub use result::{Claims, ResultError, TrainedStage, matrices, test, weights};
 pub use resume::{ResumeError, Resumption};
 pub use role::User;

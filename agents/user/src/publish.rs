@@ -10,10 +10,12 @@ use tensorlink_node::interval::state_root_of;
 use tensorlink_node::ports::{Store, StoreError};
 use tensorlink_node::wire::manifest::{MANIFEST_VERSION, Manifest, StageFiles, TrainingFiles};
 use tensorlink_node::wire::{Malformed, encode};
+use tensorlink_num::Tensor;
 use tensorlink_proof::commit::ProgramCommitment;
 use tensorlink_proof::commit::program::ProgramTooLarge;
-use tensorlink_training::TrainingSet;
-use tensorlink_types::{B256, TensorType};
+use tensorlink_training::whole::Layout;
+use tensorlink_training::{StageInfo, TrainingSet};
+use tensorlink_types::{B256, Program, TensorType};
 use thiserror::Error;
 
 use crate::prepare::{Base, Draft, Prepared};
@@ -70,6 +72,9 @@ pub struct JobNote {
     pub features: (TensorType, String),
     /// Held-out labels: type and CID.
     pub labels: (TensorType, String),
+    /// CID of where the operators and the state of each stage stand in a step, by which its stages can be cut anew.
+    #[serde(default)]
+    pub layouts: Option<String>,
 }
 
 impl JobNote {
@@ -96,14 +101,10 @@ pub async fn publish(
         for constant in &stage.constants {
             constants.push(put(constant.to_bytes().into()).await?);
         }
-        stages.push(StageFiles::Training(TrainingFiles {
-            program: put(encode("program", &stage.program)?).await?,
-            state: put(files::join(state).into()).await?,
-            constants,
-            notes: put(encode("stage notes", &stage.info)?).await?,
-        }));
-        programs.push(ProgramCommitment::new(&stage.program)?.root());
-        initial_states.push(state_root_of(state));
+        let stage = publish_stage(store, (&stage.program, &stage.info, state), constants).await?;
+        stages.push(StageFiles::Training(stage.files));
+        programs.push(stage.program);
+        initial_states.push(stage.state);
     }
     let name = draft.name.clone();
     let manifest = Manifest { version: MANIFEST_VERSION, name: name.clone(), stages, bounds };
@@ -119,8 +120,43 @@ pub async fn publish(
         tokens: draft.tokens.clone(),
         features: (features.ty().clone(), put(features.to_bytes().into()).await?),
         labels: (labels.ty().clone(), put(labels.to_bytes().into()).await?),
+        layouts: Some(publish_layouts(store, prepared.stages.iter().map(|stage| &stage.layout)).await?),
     };
     Ok(Published { manifest, programs, initial_states, note })
+}
+
+/// A stage whose files are in the store.
+pub(crate) struct PublishedStage {
+    pub(crate) files: TrainingFiles,
+    /// Root of its program.
+    pub(crate) program: B256,
+    /// Root of its initial state.
+    pub(crate) state: B256,
+}
+
+/// Publishes a stage whose constants have these CIDs.
+pub(crate) async fn publish_stage(
+    store: &dyn Store,
+    (program, info, state): (&Program, &StageInfo, &[Tensor]),
+    constants: Vec<String>,
+) -> Result<PublishedStage, PublishError> {
+    let put = async |bytes: Bytes| Ok::<_, StoreError>(store.put(bytes).await?.to_string());
+    let files = TrainingFiles {
+        program: put(encode("program", program)?).await?,
+        state: put(files::join(state).into()).await?,
+        constants,
+        notes: put(encode("stage notes", info)?).await?,
+    };
+    Ok(PublishedStage { files, program: ProgramCommitment::new(program)?.root(), state: state_root_of(state) })
+}
+
+/// Publishes where the operators and the state of each stage stand in a step; returns the CID.
+pub(crate) async fn publish_layouts(
+    store: &dyn Store,
+    layouts: impl Iterator<Item = &Layout>,
+) -> Result<String, PublishError> {
+    let layouts: Vec<&Layout> = layouts.collect();
+    Ok(store.put(encode("layouts", &layouts)?).await?.to_string())
 }
 
 /// Labels of all micro-batches of a step, which the last stage draws.

@@ -1,5 +1,5 @@
 //! A training that goes on in another job (rule P-38): the same programs, from the states that claims of the earlier
-//! job end in.
+//! job end in. [`Uncut`](crate::Uncut) cuts them anew.
 
 use tensorlink_node::bounds::Bounds;
 use tensorlink_node::ports::chain::JobView;
@@ -7,6 +7,7 @@ use tensorlink_node::wire::manifest::{Manifest, StageFiles, TrainingFiles};
 use tensorlink_node::{Ports, files};
 use tensorlink_program::CheckedProgram;
 use tensorlink_proof::commit::ProgramCommitment;
+use tensorlink_training::whole::CutError;
 use thiserror::Error;
 
 use crate::fetching::Fetching;
@@ -21,6 +22,8 @@ pub enum ResumeError {
     Result(#[from] ResultError),
     #[error(transparent)]
     Publish(#[from] PublishError),
+    #[error(transparent)]
+    Cut(#[from] CutError),
 }
 
 /// A job ready to be posted.

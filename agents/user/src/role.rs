@@ -1,6 +1,7 @@
 //! A user's node: knows the market and the chain's events, posts jobs, hires workers, follows jobs. It puts its
 //! components together, starts their tasks, and passes on what they are asked.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use crate::keeping::Keeping;
 use crate::offers::Offers;
 use crate::placing::distances;
 use crate::publish::JobNote;
+use crate::recut::Uncut;
 use crate::reports::Reports;
 use crate::result::{Claims, ResultError, TrainedStage};
 use crate::resume::{ResumeError, Resumption, resume};
@@ -245,5 +247,26 @@ impl User {
     /// [`ResumeError`].
     pub async fn resume(&self, job: &JobView, note: &JobNote, after: (u32, Claims)) -> Result<Resumption, ResumeError> {
         resume(&self.ports, &self.fetching, job, note, after).await
+    }
+
+    /// What is left of a training, to be cut into other stages; none where nobody wrote down how it was cut.
+    ///
+    /// # Errors
+    /// [`ResumeError`].
+    pub async fn uncut(&self, rest: &Resumption) -> Result<Option<Uncut>, ResumeError> {
+        Uncut::of(&self.fetching, rest).await
+    }
+
+    /// Publishes what is left of a training in one stage for each range of layers.
+    ///
+    /// # Errors
+    /// [`ResumeError`].
+    pub async fn recut(
+        &self,
+        rest: &Resumption,
+        uncut: &Uncut,
+        stages: &[Range<usize>],
+    ) -> Result<Resumption, ResumeError> {
+        uncut.cut((&self.ports, &self.fetching), rest, stages).await
     }
 }

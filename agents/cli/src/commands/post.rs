@@ -22,6 +22,7 @@ use tensorlink_training::model::Imported;
 use tensorlink_training::model::language::Origin;
 use tensorlink_training::{CompiledStage, DataError, LanguageModel, Model, Training, TrainingSet};
 use tensorlink_types::{Address, U256};
+use tensorlink_user::fit::least_even;
 use tensorlink_user::hire::Candidate;
 use tensorlink_user::{Draft, PrepareError, Prepared, publish};
 use tokio_util::sync::CancellationToken;
@@ -276,7 +277,8 @@ pub async fn place(
     let asked = tensorlink_user::placing::Work::training(&draft, parts);
     let ranges = if hire.objective == Aim::Price {
         let stages = usize::from(hiring.stages);
-        hiring.fit(&shutdown, || vec![least_memory(&draft, stages); stages], cut).await?
+        let least = || vec![least_even(stages, |memories| draft.cut(memories).is_ok()); stages];
+        hiring.fit(&shutdown, least, cut).await?
     } else {
         hiring.place(&shutdown, &asked, shares).await?
     };
@@ -321,17 +323,6 @@ pub async fn place(
     let published = publish(hiring.node.ports.store.as_ref(), &draft, &prepared, bounds).await?;
     let work = Work::training(&published, (intervals, steps_per_interval), None);
     failover::launch(config, hiring, (work, &published.note), &prices, (follow, Vec::new()), &shutdown).await
-}
-
-/// Memory with which workers who offer equally much could train a draft in so many stages, bytes.
-fn least_memory(draft: &Draft, stages: usize) -> u64 {
-    // What fits goes on to fit with more: the least that does lies in (unfit, fit].
-    let (mut unfit, mut fit) = (0, u64::MAX);
-    while fit - unfit > 1 {
-        let middle = u64::midpoint(unfit, fit);
-        if draft.cut(&vec![middle; stages]).is_ok() { fit = middle } else { unfit = middle }
-    }
-    fit
 }
 
 fn estimate(stages: &[CompiledStage], candidates: &[Candidate], steps: u32) -> Wei {

@@ -1,17 +1,19 @@
-//! What is left of a training, ready to be posted as another job.
+//! What is left of a training, ready to be posted as another job, in the stages that suit whoever is there.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use serde::Serialize;
+use tensorlink_model::partition::{PartitionError, partition};
 use tensorlink_node::bounds::Bounds;
 use tensorlink_node::footprint::Footprint;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::price::price_per_interval;
-use tensorlink_types::{JobId, U256};
-use tensorlink_user::{Claims, JobNote, ResultError, ResumeError, Resumption, User};
+use tensorlink_types::{JobId, Program, U256};
+use tensorlink_user::fit::{holds, least_even};
+use tensorlink_user::{Claims, JobNote, ResultError, ResumeError, Resumption, Uncut, User};
 use tokio_util::sync::CancellationToken;
 
 use crate::amount::Wei;
-use crate::commands::hiring::{Hiring, Work};
+use crate::commands::hiring::{Aim, Hiring, Work};
 use crate::live::say;
 use crate::output;
 
@@ -26,6 +28,8 @@ pub(super) struct Quote {
     steps: u32,
     /// Claims of each lane.
     intervals: u32,
+    /// Stages that it is cut into.
+    stages: u16,
     /// `SNO` or `ETH`, which the job pays in.
     token: &'static str,
     /// Escrow, in wei of the token.
@@ -55,19 +59,37 @@ pub(super) async fn fetch(
     user.resume(former, note, (from, claims)).await.map_err(|error| explained(error, from))
 }
 
+/// The same, to be cut into other stages, if it can be.
+pub(super) async fn uncut(user: &User, resumption: &Resumption) -> Option<Uncut> {
+    user.uncut(resumption).await.unwrap_or_else(|error| {
+        say!("its stages stay as they are: {error}");
+        None
+    })
+}
+
 impl Rest {
-    /// Chooses workers for the rest of a job after so many of its intervals. Of the deposit no more is put up than this
-    /// share, unless the rest needs more.
+    /// Chooses workers for the rest of a job after so many of its intervals, and cuts it anew if it can be and they
+    /// want it. Of the deposit no more is put up than this share, unless the rest needs more.
     pub(super) async fn hire(
         hiring: &mut Hiring<'_>,
         (former, from): (&JobView, u32),
-        Resumption { programs, published, bounds }: Resumption,
+        (resumption, uncut): (Resumption, Option<Uncut>),
         share: U256,
         shutdown: &CancellationToken,
     ) -> Result<Self> {
         let (intervals, per_interval) = (former.intervals.saturating_sub(from), former.steps_per_interval);
-        let needs = programs.iter().map(|program| Footprint::training(program, per_interval).alone());
-        hiring.fit_programs(shutdown, needs.collect()).await?;
+        let resumption = match &uncut {
+            Some(uncut) => suited(hiring, resumption, uncut, per_interval, shutdown).await?,
+            None => resumption,
+        };
+        let Resumption { programs, published, bounds } = resumption;
+        ensure!(
+            programs.len() == usize::from(hiring.stages),
+            "job {} was cut into {1} stages, and nobody wrote down how to cut it anew: leave out --stages, or give {1}",
+            former.id,
+            programs.len()
+        );
+        hiring.fit_programs(shutdown, needs(programs.iter().map(|program| &**program), per_interval)).await?;
         let prices = hiring.prices(|stage, per_gmac| {
             programs.get(stage).and_then(|program| price_per_interval(program, per_interval, per_gmac))
         })?;
@@ -79,6 +101,7 @@ impl Rest {
             steps_done: first_step,
             steps: intervals * per_interval,
             intervals,
+            stages: hiring.stages,
             token: hiring.token_name(),
             deposit: Wei(hiring.deposit),
             estimate: Wei(estimate),
@@ -86,6 +109,45 @@ impl Rest {
         let work = Work::training(&published, (intervals, per_interval), Some((former.id, first_step)));
         Ok(Self { work, note: published.note, prices, bounds, quote })
     }
+}
+
+/// Memory that each of these programs takes, with so many steps in an interval, bytes.
+fn needs<'a>(programs: impl Iterator<Item = &'a Program>, steps: u32) -> Vec<u64> {
+    programs.map(|program| Footprint::training(program, steps).alone()).collect()
+}
+
+/// What is left, in the stages that it had where those suit the workers, and else in others.
+async fn suited(
+    hiring: &mut Hiring<'_>,
+    rest: Resumption,
+    uncut: &Uncut,
+    steps: u32,
+    shutdown: &CancellationToken,
+) -> Result<Resumption> {
+    let layers = uncut.layers()?;
+    let ranges = if hiring.args().objective == Aim::Price {
+        let (of_layers, of_stages) =
+            (needs(layers.iter(), steps), needs(rest.programs.iter().map(|program| &**program), steps));
+        let cut = |memories: &[u64]| match partition(&of_layers, memories) {
+            Err(PartitionError::DoesNotFit { .. }) => Ok(None),
+            cut => Ok::<_, anyhow::Error>(Some(cut?)),
+        };
+        let fits = |memories: &[u64]| {
+            if holds(memories, &of_stages) { Ok(Some(uncut.former().to_vec())) } else { cut(memories) }
+        };
+        let stages = usize::from(hiring.stages);
+        let least = || vec![least_even(stages, |memories| partition(&of_layers, memories).is_ok()); stages];
+        hiring.fit(shutdown, least, fits).await?
+    } else {
+        let work = tensorlink_user::placing::Work::resumed(&rest.published.note.name, &layers, steps);
+        hiring.place(shutdown, &work, 1).await?
+    };
+    if ranges == uncut.former() {
+        return Ok(rest);
+    }
+    let cut: Vec<String> = ranges.iter().map(|layers| format!("{}..{}", layers.start, layers.end)).collect();
+    say!("cutting the model anew, by layers {} ...", cut.join(", "));
+    Ok(hiring.user.recut(&rest, uncut, &ranges).await?)
 }
 
 /// What can be done where nobody gives a state.
@@ -105,6 +167,7 @@ pub(super) fn show(quote: &Quote) -> String {
     output::table(&[
         ("continues", format!("job {} after {} steps", quote.continues, quote.steps_done)),
         ("steps", format!("{} in {} intervals", quote.steps, quote.intervals)),
+        ("stages", quote.stages.to_string()),
         (
             "price",
             format!(

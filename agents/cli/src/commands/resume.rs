@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::commands::failover;
 use crate::commands::follow::FollowArgs;
 use crate::commands::hiring::{self, HireArgs, Hiring, Stages};
-use crate::commands::rest::{Rest, fetch, show};
+use crate::commands::rest::{Rest, fetch, show, uncut};
 use crate::config::Config;
 use crate::watch::{Follow, exportable};
 use crate::{node, output};
@@ -34,10 +34,11 @@ pub struct ResumeArgs {
 pub async fn run(config: &Config, args: &ResumeArgs, shutdown: CancellationToken) -> Result<()> {
     let (_, chain) = node::chain(config, &shutdown).await?;
     let former = super::find_job(chain.as_ref(), JobId(args.job)).await?;
-    check(&former, args)?;
+    check(&former)?;
     drop(chain);
 
-    let hire = HireArgs { stages: Some(Stages::Exactly(former.stages)), ..args.hire.clone() };
+    let stages = args.hire.stages.unwrap_or(Stages::Exactly(former.stages));
+    let hire = HireArgs { stages: Some(stages), ..args.hire.clone() };
     let mut hiring = Hiring::look(config, &hire, &shutdown).await?;
     let note: JobNote = hiring::read_note(&hiring.node, former.id)?;
     if let Some(out) = &args.follow.out {
@@ -58,7 +59,8 @@ pub async fn run(config: &Config, args: &ResumeArgs, shutdown: CancellationToken
     let before = failover::inherited(&hiring, former.id).await?;
     let deposit = hiring.deposit;
     let resumption = fetch(&hiring.user, (&former, &note), (from, Claims::Final)).await?;
-    let rest = Rest::hire(&mut hiring, (&former, from), resumption, deposit, &shutdown).await?;
+    let uncut = uncut(&hiring.user, &resumption).await;
+    let rest = Rest::hire(&mut hiring, (&former, from), (resumption, uncut), deposit, &shutdown).await?;
     output::print(config.json, &rest.quote, || show(&rest.quote))?;
     if hire.dry_run {
         return Ok(());
@@ -68,18 +70,13 @@ pub async fn run(config: &Config, args: &ResumeArgs, shutdown: CancellationToken
 }
 
 /// Whether there is something to go on with.
-fn check(former: &JobView, args: &ResumeArgs) -> Result<()> {
+fn check(former: &JobView) -> Result<()> {
     let job = former.id;
     ensure!(former.kind == JobKind::Training, "job {job} serves a model: only training is resumed");
     ensure!(former.started_at > 0, "job {job} never started: post it anew");
     ensure!(
         matches!(former.state, JobState::Closing | JobState::Settled),
         "job {job} still runs: `tensorlink job watch {job}` follows it, `tensorlink job cancel {job}` ends it"
-    );
-    ensure!(
-        args.hire.stages.is_none_or(|stages| stages.said() == Some(former.stages)),
-        "job {job} was cut into {0} stages, and so is what is left of it: leave out --stages, or give {0}",
-        former.stages
     );
     Ok(())
 }

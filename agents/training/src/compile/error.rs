@@ -1,25 +1,19 @@
 //! Why there is no program.
 
-use std::ops::Range;
-
 use tensorlink_num::OpError;
 use tensorlink_types::{TensorType, TypeError};
 use thiserror::Error;
 
 use crate::step::language::Untrainable;
 use crate::tables::TableError;
+use crate::whole::CutError;
 
 /// Why a network could not be compiled.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum CompileError {
-    /// The stages do not cover the layers one after the other.
-    #[error("stages {stages:?} do not cut {layers} layers into consecutive, non-empty ranges")]
-    Stages {
-        /// The ranges given.
-        stages: Vec<Range<usize>>,
-        /// Linear layers of the network.
-        layers: usize,
-    },
+    /// It cannot be cut into these stages.
+    #[error(transparent)]
+    Cut(#[from] CutError),
     /// The training set does not fit the network.
     #[error("the training set's {what} is {actual}, the network needs {expected}")]
     Data {
@@ -81,7 +75,7 @@ pub enum CompileError {
     },
     /// A leaf was treated as an operator, or a node used before it was placed; a defect of the compiler, reported
     /// rather than assumed away.
-    #[error("{node} is not computed by an operator of this stage")]
+    #[error("{node} is not computed by an operator")]
     Leaf {
         /// The node.
         node: String,

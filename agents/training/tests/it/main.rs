@@ -14,4 +14,5 @@ mod language;
 mod lora;
 mod networks;
 mod outliers;
+mod recut;
 mod support;

@@ -5,6 +5,7 @@ use tensorlink_model::partition::{PartitionError, partition};
 use tensorlink_num::Tensor;
 use tensorlink_program::CheckedProgram;
 use tensorlink_training::step::StepGraph;
+use tensorlink_training::whole::CutError;
 use tensorlink_training::{CompileError, Exponents, Margins, Schedule, Table, TrainingSet, compile};
 use tensorlink_types::{Segment, TensorRoot, TensorType};
 
@@ -158,7 +159,7 @@ fn refuses_what_cannot_be_compiled() {
     };
     with(&[0..2], good).unwrap();
     for stages in [vec![], vec![0..1], vec![0..1, 1..3], vec![1..2, 0..1], vec![0..1, 1..1, 1..2], vec![0..2, 0..2]] {
-        assert!(matches!(with(&stages, good), Err(CompileError::Stages { .. })), "{stages:?}");
+        assert!(matches!(with(&stages, good), Err(CompileError::Cut(CutError::Stages { .. }))), "{stages:?}");
     }
     let rows = good.labels.ty().dims()[0];
     let zeros = |bits, exponent, dims: &[u32]| Tensor::zeros(TensorType::new(bits, exponent, dims).unwrap());

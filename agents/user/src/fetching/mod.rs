@@ -5,6 +5,7 @@ mod newest;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use cid::Cid;
 use tensorlink_node::custody::holders;
 use tensorlink_node::interval::state_root_of;
@@ -77,10 +78,10 @@ impl Fetching {
         for stage in 0..job.stages {
             let files = manifest.training(stage)?;
             let program = self.program(files).await?;
-            let notes = self.looked_at().get(&parse_cid(&files.notes)?, &[], MAX_MANIFEST).await?;
+            let notes = self.own(&files.notes, MAX_MANIFEST).await?;
             let mut constants = Vec::new();
             for (slot, cid) in program.constants.iter().zip(&files.constants) {
-                let bytes = self.looked_at().get(&parse_cid(cid)?, &[], slot.ty.byte_len()).await?;
+                let bytes = self.own(cid, slot.ty.byte_len()).await?;
                 constants.push(Tensor::from_bytes(slot.ty.clone(), &bytes)?);
             }
             let (state, root) = self.state_after(job, (stage, interval, claims), &program).await?;
@@ -94,15 +95,19 @@ impl Fetching {
         self.ports.store.of(Owner::Nobody)
     }
 
+    /// A file that its user has, of at most so many bytes.
+    pub(crate) async fn own(&self, cid: &str, limit: u64) -> Result<Bytes, ResultError> {
+        Ok(self.looked_at().get(&parse_cid(cid)?, &[], limit).await?)
+    }
+
     /// A job's files, which its user has.
     pub(crate) async fn manifest(&self, note: &JobNote) -> Result<Manifest, ResultError> {
-        let manifest = parse_cid(&note.manifest)?;
-        Ok(Manifest::parse(&self.looked_at().get(&manifest, &[], MAX_MANIFEST).await?)?)
+        Ok(Manifest::parse(&self.own(&note.manifest, MAX_MANIFEST).await?)?)
     }
 
     /// A stage's program.
     pub(crate) async fn program(&self, files: &TrainingFiles) -> Result<CheckedProgram, ResultError> {
-        let program = self.looked_at().get(&parse_cid(&files.program)?, &[], MAX_PROGRAM).await?;
+        let program = self.own(&files.program, MAX_PROGRAM).await?;
         Ok(CheckedProgram::new(decode::<Program>("program", &program)?)?)
     }
 
@@ -193,7 +198,7 @@ impl Fetching {
     /// [`ResultError`].
     pub(crate) async fn held_out(&self, note: &JobNote) -> Result<TrainingSet, ResultError> {
         let tensor = async |(ty, cid): &(TensorType, String)| {
-            let bytes = self.looked_at().get(&parse_cid(cid)?, &[], ty.byte_len()).await?;
+            let bytes = self.own(cid, ty.byte_len()).await?;
             Ok::<_, ResultError>(Tensor::from_bytes(ty.clone(), &bytes)?)
         };
         Ok(TrainingSet { features: tensor(&note.features).await?, labels: tensor(&note.labels).await? })

@@ -9,7 +9,7 @@ use tensorlink_placement::model::{Cost, Kind, Layer, ModelProfile};
 use tensorlink_placement::node::Precision;
 use tensorlink_training::cost::LayerCost;
 use tensorlink_training::start::TABLES;
-use tensorlink_types::TensorRoot;
+use tensorlink_types::{Opcode, Operator, Program, TensorRoot};
 
 use crate::prepare::Draft;
 
@@ -66,6 +66,38 @@ impl Work {
         }
     }
 
+    /// What is left of a training, by the programs of its single layers, with so many steps in an interval. Stages of
+    /// several need no more than their sum.
+    pub fn resumed(name: &str, layers: &[Program], steps: u32) -> Self {
+        let passes = layers.first().map_or(1, |program| program.micro_batches.max(1));
+        let layer = |program: &Program| {
+            let cost = Cost {
+                macs: (multiply_adds(program) as f64 / f64::from(passes)).max(1.0),
+                reads: 0.0,
+                state: Footprint::training(program, steps).alone() as f64,
+                activations: number(given(program).div_ceil(passes.into())),
+            };
+            Layer { weights: 1.0, decode: cost, prefill: cost, training: cost }
+        };
+        let of_bytes = |operator: &Operator| {
+            matches!(operator.opcode, Opcode::MatMul | Opcode::ScaledMatMul)
+                && operator.operands.iter().take(2).all(|operand| operand.ty.bits() <= 8)
+        };
+        let is_fast = layers.iter().flat_map(|program| &program.operators).any(of_bytes);
+        Self {
+            model: ModelProfile {
+                name: name.to_owned(),
+                precision: Precision::Int16,
+                micro_batch: 1.0,
+                layers: layers.iter().map(layer).collect(),
+            },
+            kind: Kind::Training,
+            setting: if is_fast { Setting::Fast } else { Setting::Reference },
+            beside: 0,
+            together: passes,
+        }
+    }
+
     /// A model that answers texts of up to so many tokens. What single layers need is told by their programs, so that
     /// stages of several need no more than their sum and what every worker has beside.
     ///
@@ -83,14 +115,12 @@ impl Work {
             let cache = bytes_per_token(&plan)?.saturating_mul(longest.into()).saturating_mul(2);
             let whole = Footprint::serving(&plan, longest)?.alone();
             beside = whole.saturating_sub(weights).saturating_sub(cache).max(beside);
-            let given = program.to_next.iter().filter_map(|index| program.operators.get(*index as usize));
-            let given = file_len(given.map(|operator| &operator.output));
             let tokens = f64::from(longest.max(1));
             let prefill = Cost {
                 macs: (multiply_adds(&program) as f64).max(1.0),
                 reads: weights as f64,
                 state: cache as f64,
-                activations: number(given),
+                activations: number(given(&program)),
             };
             let decode = Cost {
                 macs: (prefill.macs / tokens).max(1.0),
@@ -131,6 +161,12 @@ impl Work {
     pub fn seconds(&self, latency: f64, bottleneck: f64) -> f64 {
         bottleneck.mul_add(f64::from(self.together.saturating_sub(1)), latency)
     }
+}
+
+/// Bytes that a stage hands on.
+fn given(program: &Program) -> u64 {
+    let given = program.to_next.iter().filter_map(|index| program.operators.get(*index as usize));
+    file_len(given.map(|operator| &operator.output))
 }
 
 /// A planner takes no layer that costs nothing.

@@ -6,7 +6,7 @@ use tensorlink_node::bounds::Readings;
 use tensorlink_node::wire::gossip::Progress;
 use tensorlink_program::engine::Engine;
 use tensorlink_program::executor::{ExecuteError, StageExecutor};
-use tensorlink_training::compile::StageInfo;
+use tensorlink_training::StageInfo;
 use tensorlink_training::metrics::{Metrics, saturation};
 use tensorlink_types::Lane;
 

@@ -9,7 +9,8 @@ use tensorlink_types::abi::Claim;
 use tensorlink_types::{B256, JobId, U256};
 
 use crate::harness::{
-    Job, LIMIT, Network, Report, Subject, USER, address, assert_claimed, quiet_run, run, whole_sno, worker_address,
+    Job, LIMIT, Network, Report, Subject, USER, address, assert_claimed, quiet_run, run, unshared_run, whole_sno,
+    worker_address,
 };
 
 /// Long enough to be in its middle when its first claims are on chain.
@@ -85,15 +86,40 @@ async fn a_training_waits_for_its_escrow_where_the_account_has_no_other() {
     assert_went_on(&JOB, &report, &undisturbed(&network, &report));
 }
 
+/// Where one worker is left of two, it has the whole model from then on.
 #[tokio::test(flavor = "multi_thread")]
-async fn where_nobody_can_take_a_place_the_job_ends_and_its_escrow_comes_back() {
+async fn where_nobody_can_take_a_place_the_training_goes_on_in_fewer_stages() {
+    let mut network = Network::start(2).await;
+    network.start_workers(0..2).await;
+    let mut command = JOB.posting_to_go_on(&network, BORNE);
+    command.args(["--patience", "10"]);
+    network.spawn("user", command);
+    network.await_claim_of_each(&JOB, LIMIT).await;
+    // The first states are with their keepers a moment later.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    network.cut_worker(1);
+    network.said("user", "as many stages as there are workers, 1", LIMIT).await;
+    let report = JOB.settled(&mut network, LIMIT).await;
+    assert!(report.number("held_out_percent") > 22.0, "{}", report.json);
+    let (terms, keys) = (report.posted(), report.keys());
+    assert_eq!((terms[0].stages, terms[1].stages, terms[1].continues), (2, 1, 1));
+    let taken = terms[1].firstStep / JOB.steps_per_interval;
+    assert!(taken > 0 && taken + terms[1].intervals == JOB.intervals(), "{taken} intervals are kept");
+    let whole = unshared_run(&network, &network.path("text.txt"), (&terms[0], keys[0]), 1);
+    let rest = report.claims().into_iter().filter(|claim| claim.lane().job == JobId(2)).collect::<Vec<_>>();
+    assert!(rest.iter().any(|claim| claim.interval == terms[1].intervals - 1), "the rest is claimed to its end");
+    assert_claimed(&rest, &whole[taken as usize..]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_nobody_is_left_the_job_ends_and_its_escrow_comes_back() {
     let mut network = Network::start(2).await;
     network.start_workers(0..2).await;
     let mut command = JOB.posting_to_go_on(&network, BORNE);
     command.args(["--patience", "10"]);
     let posted = tokio::spawn(run(command, 3 * LIMIT));
     network.await_claim_of_each(&JOB, LIMIT).await;
-    network.cut_worker(1);
+    (0..2).for_each(|number| network.cut_worker(number));
     let posted = posted.await.unwrap();
     assert!(!posted.ok && posted.stderr.contains("`tensorlink job resume 1` tries again"), "{}", posted.stderr);
     let refunds = network.events().await.into_iter().filter(|at| matches!(at.event, Event::JobSettled { .. }));

@@ -6,14 +6,14 @@ use anyhow::{Context, Result, bail, ensure};
 use tensorlink_node::ports::chain::{ChainError, JobState, JobView};
 use tensorlink_node::ports::{Call, Event};
 use tensorlink_types::{JobId, U256};
-use tensorlink_user::{Claims, ResultError, ResumeError};
+use tensorlink_user::{Claims, HireError, ResultError, ResumeError};
 use tokio_util::sync::CancellationToken;
 
 use super::Current;
 use super::line::{Line, onward};
 use crate::amount::{Wei, parse_amount};
 use crate::commands::hiring::Hiring;
-use crate::commands::rest::{Rest, fetch, show};
+use crate::commands::rest::{Rest, fetch, show, uncut};
 use crate::config::Config;
 use crate::live::say;
 use crate::node::Node;
@@ -64,9 +64,15 @@ pub(super) async fn go_on(
     await_escrow(hiring, (&view, line), share, shutdown).await?;
 
     hiring.user.avoid(loss.workers.iter().copied());
-    hiring.look_for(former.stages, config, shutdown).await?;
+    let uncut = uncut(&hiring.user, &resumption).await;
+    if let Err(error) = hiring.look_for(former.stages, config, shutdown).await {
+        let fewer = uncut.is_some().then(|| enough_for(&error, former.replicas)).flatten();
+        let Some(stages) = fewer else { return Err(error) };
+        say!("{error:#}; it goes on in as many stages as there are workers, {stages}");
+        hiring.look_for(stages, config, shutdown).await?;
+    }
     hiring.deposit = parse_amount(&hiring.args().deposit)?;
-    let rest = Rest::hire(hiring, (&former, from), resumption, share, shutdown).await?;
+    let rest = Rest::hire(hiring, (&former, from), (resumption, uncut), share, shutdown).await?;
     output::print(config.json, &rest.quote, || show(&rest.quote))?;
 
     let next = hiring.post(rest.work, &rest.note).await?;
@@ -93,6 +99,12 @@ pub(super) async fn go_on(
     say!("job {next} goes on after {from} of {} intervals of job {}", former.intervals, former.id);
     *current = Current { job: next, note: rest.note, line: next_line };
     Ok(true)
+}
+
+/// Stages for which there are workers, where there are too few for those that were looked for.
+fn enough_for(error: &anyhow::Error, replicas: u16) -> Option<u16> {
+    let Some(HireError::TooFew(few)) = error.downcast_ref() else { return None };
+    u16::try_from(few.found / usize::from(replicas.max(1))).ok().filter(|stages| *stages > 0)
 }
 
 /// Whether nobody gave a state.

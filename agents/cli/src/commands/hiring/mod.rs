@@ -58,6 +58,8 @@ pub struct Hiring<'a> {
     pub user: Arc<User>,
     /// Pipeline stages; of `auto` the least there can be, before [`Self::place`].
     pub stages: u16,
+    /// How many are asked for; none of `auto`.
+    said: Option<u16>,
     /// Who is to have each lane, in the order of lanes; nobody before [`Self::fit`].
     pub candidates: Vec<Candidate>,
     /// Who answers and is not among them, best first.
@@ -124,6 +126,7 @@ impl<'a> Hiring<'a> {
             node,
             user,
             stages: args.stages().least(),
+            said: args.stages().said(),
             candidates,
             others,
             other_prices,
@@ -140,7 +143,7 @@ impl<'a> Hiring<'a> {
 
     /// Looks for workers anew, from the same node, for so many stages.
     pub async fn look_for(&mut self, stages: u16, config: &Config, shutdown: &CancellationToken) -> Result<()> {
-        self.stages = stages;
+        (self.stages, self.said) = (stages, Some(stages));
         self.candidates.clear();
         self.find(config, shutdown).await
     }

@@ -57,7 +57,7 @@ impl Hiring<'_> {
     /// Chooses workers, their order and the cut of the work; waits for more of them as long as `--patience` lasts.
     /// `shares`: pipelines of a replica that share a step's sequences.
     pub async fn place(&mut self, shutdown: &CancellationToken, work: &Work, shares: u16) -> Result<Vec<Range<usize>>> {
-        let said = self.args.stages().said();
+        let said = self.said;
         if let Some(stages) = said.filter(|stages| !stages.is_multiple_of(shares.max(1))) {
             return Err(PartitionError::Shares { stages: stages.into(), shares: shares.into() }.into());
         }

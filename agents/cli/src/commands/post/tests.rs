@@ -94,7 +94,7 @@ fn adapters_are_trained_in_place_of_weights() {
 
 /// Workers that just hold a cut hold the stages that come of it, with what is beside them.
 fn fits(draft: &Draft, stages: usize) {
-    let least = least_memory(draft, stages);
+    let least = least_even(stages, |memories| draft.cut(memories).is_ok());
     let prepared = compile(draft, &draft.cut(&vec![least; stages]).unwrap()).unwrap();
     for (stage, compiled) in prepared.stages.iter().enumerate() {
         let needs = Footprint::training(&compiled.program, 1).alone();

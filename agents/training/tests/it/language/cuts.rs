@@ -10,6 +10,7 @@ use tensorlink_training::calibrate::{Calibration, job_key};
 use tensorlink_training::{Dataset, LocalPipeline, Schedule, Stage, Training, evaluate};
 
 use super::{GPT2, LLAMA, compile, few, king_james, stages};
+use crate::recut::check_recut;
 
 #[test]
 fn state_does_not_depend_on_the_cut() {
@@ -51,6 +52,7 @@ fn after_three_steps(
 /// one alone.
 pub(crate) fn check_two_stages(training: Training, data: &Dataset, layer: usize) {
     let calibration = training.calibrate(&data.training, 3, 2).unwrap();
+    check_recut(&training, &calibration, data);
     let run = |training: &Training, cut: &[Range<usize>]| {
         after_three_steps((training, &calibration), data, cut, Schedule::OneByOne)
     };

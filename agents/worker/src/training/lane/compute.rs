@@ -9,7 +9,7 @@ use tensorlink_node::{Ports, blocking};
 use tensorlink_program::engine::Engine;
 use tensorlink_program::executor::StageExecutor;
 use tensorlink_proof::commit::SenderSignatures;
-use tensorlink_training::compile::StageInfo;
+use tensorlink_training::StageInfo;
 use tensorlink_types::abi::BoundaryLogs;
 
 use super::error::{Interruption, LaneError, Stop};
