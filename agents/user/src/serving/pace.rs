@@ -14,6 +14,8 @@ const SOME: usize = 16;
 const SLOW: f64 = 4.0;
 /// What takes less is as quick as anybody notices, seconds.
 const QUICK: f64 = 0.01;
+/// Seconds after which a slow lane that was asked nothing may be quick again.
+const RESTED: u64 = 600;
 
 /// A lane, by stage and replica.
 type Place = (usize, usize);
@@ -60,6 +62,11 @@ impl Paces {
         self.all().get(&place).is_some_and(|pace| pace.is_slow(borne))
     }
 
+    /// Whether a lane was slow at its last answer, not long ago.
+    pub(super) fn lags(&self, place: Place, now: u64) -> bool {
+        self.all().get(&place).is_some_and(|pace| pace.lags(now))
+    }
+
     fn all(&self) -> MutexGuard<'_, HashMap<Place, Pace>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -94,7 +101,7 @@ struct Pace {
     open: u32,
     kinds: BTreeMap<Kind, OfKind>,
     /// The newest answers, as multiples of the best of their kinds.
-    newest: VecDeque<f64>,
+    newest: Newest,
     /// When it was slow first and last, seconds, if it has been quick at no answer between.
     slow: Option<(u64, u64)>,
 }
@@ -102,7 +109,7 @@ struct Pace {
 /// How long a lane takes for questions of a kind, seconds.
 #[derive(Debug, Default)]
 struct OfKind {
-    newest: VecDeque<f64>,
+    newest: Newest,
     /// The smallest mean so far.
     best: Option<f64>,
 }
@@ -124,35 +131,44 @@ impl Pace {
         let took = took.as_secs_f64().max(QUICK);
         let of_kind = self.kinds.entry(kind).or_default();
         let best = of_kind.best;
-        push(&mut of_kind.newest, took);
-        of_kind.best = mean(&of_kind.newest).map(|now| best.map_or(now, |best| best.min(now)));
+        of_kind.newest.push(took);
+        of_kind.best = of_kind.newest.mean().map(|now| best.map_or(now, |best| best.min(now)));
         let Some(best) = best else { return };
-        push(&mut self.newest, took / best);
+        self.newest.push(took / best);
         let is_slow = self.slowdown().is_some_and(|slowdown| slowdown > SLOW * others.max(1.0));
         self.slow = is_slow.then(|| (self.slow.map_or(now, |(first, _)| first), now));
     }
 
     /// How many times as long it takes as it did at its best.
     fn slowdown(&self) -> Option<f64> {
-        mean(&self.newest)
+        self.newest.mean()
     }
 
     fn is_slow(&self, borne: u64) -> bool {
         self.slow.is_some_and(|(first, last)| last.saturating_sub(first) > borne)
     }
-}
 
-/// Keeps the newest of some numbers.
-fn push(newest: &mut VecDeque<f64>, number: f64) {
-    if newest.len() >= SOME {
-        newest.pop_front();
+    fn lags(&self, now: u64) -> bool {
+        self.slow.is_some_and(|(_, last)| now.saturating_sub(last) <= RESTED)
     }
-    newest.push_back(number);
 }
 
-/// The mean, once there are enough numbers.
-fn mean(numbers: &VecDeque<f64>) -> Option<f64> {
-    (numbers.len() >= SOME).then(|| numbers.iter().sum::<f64>() / SOME as f64)
+/// The newest of some numbers.
+#[derive(Debug, Default)]
+struct Newest(VecDeque<f64>);
+
+impl Newest {
+    fn push(&mut self, number: f64) {
+        if self.0.len() >= SOME {
+            self.0.pop_front();
+        }
+        self.0.push_back(number);
+    }
+
+    /// Their mean, once there are enough.
+    fn mean(&self) -> Option<f64> {
+        (self.0.len() >= SOME).then(|| self.0.iter().sum::<f64>() / SOME as f64)
+    }
 }
 
 #[cfg(test)]
@@ -181,6 +197,7 @@ mod tests {
         assert_eq!(pace.slow, None);
         let now = answers(&mut pace, (STEP, 400), (31, now), 1.0);
         assert!(pace.is_slow(29) && !pace.is_slow(30));
+        assert!(pace.lags(now - 1 + RESTED) && !pace.lags(now + RESTED), "it may be quick again after a while");
         answers(&mut pace, (STEP, 40), (11, now), 1.0);
         assert_eq!(pace.slow, None, "it is quick again");
     }
@@ -224,7 +241,7 @@ mod tests {
         let first = pace.ask().unwrap();
         assert_eq!(pace.ask(), None);
         pace.answer(first, (STEP, Duration::from_secs(9)), (30, 1.0));
-        assert_eq!(pace.newest.back(), Some(&1.0));
+        assert_eq!(pace.newest.0.back(), Some(&1.0));
         // Neither is answered; both are given up.
         let (paces, place) = (Paces::default(), (0, 0));
         drop((paces.ask(place), paces.ask(place)));
@@ -235,6 +252,6 @@ mod tests {
     fn what_is_kept_is_bounded() {
         let mut pace = Pace::default();
         answers(&mut pace, (STEP, 40), (1_000, 0), 1.0);
-        assert_eq!((pace.newest.len(), pace.kinds[&STEP].newest.len()), (SOME, SOME));
+        assert_eq!((pace.newest.0.len(), pace.kinds[&STEP].newest.0.len()), (SOME, SOME));
     }
 }

@@ -72,14 +72,15 @@ impl Shared {
         self.agreement.lanes().into()
     }
 
-    /// The replicas that get a text first, as many as must agree: texts take turns among those that did not fail
-    /// lately. Fewer where the others compute wrongly.
+    /// The replicas that get a text first, as many as must agree: texts take turns among those that neither failed
+    /// lately nor have become slow, and after those among the slow. Fewer where the others compute wrongly.
     pub(super) fn first_replicas(&self, stage: usize, text: u32) -> Vec<usize> {
         let replicas = self.replicas(stage);
         let in_turn = |offset: usize| (text as usize).wrapping_add(offset) % replicas;
         let mut order: Vec<usize> =
             (0..replicas).map(in_turn).filter(|replica| !self.is_wrong(stage, *replica)).collect();
-        order.sort_by_key(|replica| self.is_down(stage, *replica));
+        let now = self.ports.clock.now();
+        order.sort_by_key(|replica| (self.is_down(stage, *replica), self.paces.lags((stage, *replica), now)));
         order.truncate(self.agreeing());
         order
     }

@@ -39,6 +39,37 @@ async fn a_stage_is_lost_with_the_last_of_its_workers() {
     pipeline.close().await;
 }
 
+/// It is asked again after a while, and where nobody else is there.
+#[tokio::test]
+async fn texts_pass_by_a_worker_that_has_become_slow() {
+    let world = World::encoder(2).await;
+    let (pipeline, clock) = open(&world).await;
+    let slow = &world.workers[2];
+    let asked = || slow.with(|inner| inner.advances.len());
+    let texts = async |count: u32| {
+        let before = asked();
+        for _ in 0..count {
+            compute(&pipeline, &TEXT).await.unwrap();
+        }
+        asked() - before
+    };
+    assert_eq!(texts(64).await, 32, "they take turns");
+    slow.set(Manner::Slow(400));
+    let found = texts(40).await;
+    assert!((1..=16).contains(&found), "{found} of its answers showed it");
+    assert_eq!(texts(20).await, 0);
+    clock.0.fetch_add(601, Ordering::Relaxed);
+    slow.set(Manner::Honest);
+    assert_eq!(texts(4).await, 1, "one answer says little");
+    slow.set(Manner::Slow(1));
+    world.workers[0].set(Manner::Declines);
+    assert_eq!(texts(20).await, 20);
+    world.workers[0].set(Manner::Honest);
+    clock.0.fetch_add(31, Ordering::Relaxed);
+    assert_eq!(texts(20).await, 10, "both are quick");
+    pipeline.close().await;
+}
+
 #[tokio::test]
 async fn a_worker_that_fails_every_text_is_lost_and_one_that_answers_in_between_is_not() {
     let world = World::encoder(1).await;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tensorlink_model::StageRunner;
@@ -35,6 +36,8 @@ pub(crate) enum Manner {
     Loses(u32),
     /// Keeps the next answer with a receipt back, until it is released.
     Lags,
+    /// Answers after so many milliseconds.
+    Slow(u64),
     /// Forgets the text before the next call.
     Forgets,
     /// Says so until a voucher lists all that it has signed.
@@ -94,6 +97,11 @@ impl Inner {
     fn deliver(&mut self, response: Response, reply: oneshot::Sender<Bytes>) {
         if self.manner == Manner::Lags && matches!(response, Response::Advanced { receipt: Some(_), .. }) {
             (self.manner, self.kept) = (Manner::Honest, Some((response, reply)));
+        } else if let Manner::Slow(milliseconds) = self.manner {
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_millis(milliseconds)).await;
+                let _ = reply.send(encode("response", &response).unwrap());
+            });
         } else {
             let _ = reply.send(encode("response", &response).unwrap());
         }
