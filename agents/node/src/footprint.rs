@@ -37,13 +37,18 @@ impl Footprint {
     pub fn training(program: &Program, steps: u32) -> Self {
         let constants = file_len(program.constants.iter().map(|slot| &slot.ty));
         let state = file_len(program.state.iter().map(|slot| &slot.ty));
-        let (step, inputs) = (peak(program), inputs_len(program, steps));
+        let (step, received) = (peak(program), Self::received(inputs_len(program, steps)));
         // The initial state stays; while an interval is computed the state after the one before is written to disk, as
         // tensors and as a file, beside what it received.
-        let lane = sum([step, state, state, state, inputs, inputs]);
+        let lane = sum([step, state, state, state, received.lane]);
         // Constants are the lane's. The state that it begins with is read as a file.
-        let repeat = sum([step.saturating_sub(constants), state, state, inputs]);
+        let repeat = sum([step.saturating_sub(constants), state, state, received.repeat]);
         Self { lane, repeat }
+    }
+
+    /// What a stage of a training job takes for so many bytes that it receives in an interval.
+    pub fn received(bytes: u64) -> Self {
+        Self { lane: sum([bytes, bytes]), repeat: bytes }
     }
 
     /// A stage that serves texts of up to `longest` tokens, with room for the keys and values of one, which may take

@@ -144,6 +144,12 @@ impl Whole {
         self.info.layers.end
     }
 
+    /// Shares of a step's sequences, each of which ends in labels of its own.
+    pub fn shares(&self) -> usize {
+        let layers = self.info.labels.iter().filter_map(|number| self.part(*number));
+        layers.map(|part| part.layer).collect::<BTreeSet<_>>().len()
+    }
+
     /// One stage for each range of layers.
     ///
     /// # Errors

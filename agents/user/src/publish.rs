@@ -108,7 +108,7 @@ pub async fn publish(
     }
     let name = draft.name.clone();
     let manifest = Manifest { version: MANIFEST_VERSION, name: name.clone(), stages, bounds };
-    let manifest = store.put(serde_json::to_vec_pretty(&manifest)?.into()).await?;
+    let manifest = publish_manifest(store, &manifest).await?;
     let TrainingSet { features, labels } = &draft.data.held_out;
     let note = JobNote {
         name,
@@ -148,6 +148,10 @@ pub(crate) async fn publish_stage(
         notes: put(encode("stage notes", info)?).await?,
     };
     Ok(PublishedStage { files, program: ProgramCommitment::new(program)?.root(), state: state_root_of(state) })
+}
+
+pub(crate) async fn publish_manifest(store: &dyn Store, manifest: &Manifest) -> Result<Cid, PublishError> {
+    Ok(store.put(serde_json::to_vec_pretty(manifest)?.into()).await?)
 }
 
 /// Publishes where the operators and the state of each stage stand in a step; returns the CID.

@@ -14,7 +14,7 @@ use tensorlink_training::whole::{Cut, CutError, Layout, Origin, Origins, Whole};
 use tensorlink_types::Program;
 
 use crate::fetching::Fetching;
-use crate::publish::{JobNote, PublishError, Published, publish_layouts, publish_stage};
+use crate::publish::{JobNote, Published, publish_layouts, publish_manifest, publish_stage};
 use crate::result::ResultError;
 use crate::resume::{ResumeError, Resumption};
 
@@ -54,6 +54,11 @@ impl Uncut {
         &self.former
     }
 
+    /// Shares of a step's sequences.
+    pub fn shares(&self) -> usize {
+        self.whole.shares()
+    }
+
     /// The program of each layer alone.
     ///
     /// # Errors
@@ -72,9 +77,11 @@ impl Uncut {
     ) -> Result<Resumption, ResumeError> {
         let store = ports.store.as_ref();
         let cuts = self.whole.cut(ranges)?;
+        // Before anything is fetched.
+        let checked = cuts.iter().map(|cut| CheckedProgram::new(cut.program.clone()).map_err(ResumeError::Large));
+        let checked = checked.collect::<Result<_, _>>()?;
         let mut states = States { uncut: self, fetching, rest, fetched: BTreeMap::new() };
-        let (mut stages, mut checked) = (Vec::new(), Vec::new());
-        let (mut programs, mut initial_states) = (Vec::new(), Vec::new());
+        let (mut stages, mut programs, mut initial_states) = (Vec::new(), Vec::new(), Vec::new());
         for Cut { program, constants, info, layout } in &cuts {
             let constants = constants.iter().map(|constant| self.constant(*constant)).collect::<Result<_, _>>()?;
             let mut state = Vec::new();
@@ -85,11 +92,8 @@ impl Uncut {
             stages.push(StageFiles::Training(stage.files));
             programs.push(stage.program);
             initial_states.push(stage.state);
-            checked.push(CheckedProgram::new(program.clone()).map_err(ResultError::from)?);
         }
-        let manifest = Manifest { stages, ..self.manifest.clone() };
-        let manifest = serde_json::to_vec_pretty(&manifest).map_err(PublishError::from)?;
-        let manifest = store.put(manifest.into()).await.map_err(PublishError::from)?;
+        let manifest = publish_manifest(store, &Manifest { stages, ..self.manifest.clone() }).await?;
         let layouts = Some(publish_layouts(store, cuts.iter().map(|cut| &cut.layout)).await?);
         let note = JobNote { manifest: manifest.to_string(), layouts, ..rest.published.note.clone() };
         let published = Published { manifest, programs, initial_states, note };

@@ -5,13 +5,13 @@ use tensorlink_node::bounds::Bounds;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::wire::manifest::{Manifest, StageFiles, TrainingFiles};
 use tensorlink_node::{Ports, files};
-use tensorlink_program::CheckedProgram;
+use tensorlink_program::{CheckedProgram, ProgramError};
 use tensorlink_proof::commit::ProgramCommitment;
 use tensorlink_training::whole::CutError;
 use thiserror::Error;
 
 use crate::fetching::Fetching;
-use crate::publish::{JobNote, PublishError, Published};
+use crate::publish::{JobNote, PublishError, Published, publish_manifest};
 use crate::result::{Claims, ResultError};
 
 /// Why a training cannot go on.
@@ -24,6 +24,8 @@ pub enum ResumeError {
     Publish(#[from] PublishError),
     #[error(transparent)]
     Cut(#[from] CutError),
+    #[error("workers take no stages of these layers ({0}): use more --stages")]
+    Large(ProgramError),
 }
 
 /// A job ready to be posted.
@@ -72,8 +74,7 @@ pub(crate) async fn resume(
         programs.push(program);
     }
     let bounds = former.bounds;
-    let manifest = serde_json::to_vec_pretty(&Manifest { stages, ..former }).map_err(PublishError::from)?;
-    let manifest = store.put(manifest.into()).await.map_err(PublishError::from)?;
+    let manifest = publish_manifest(store, &Manifest { stages, ..former }).await?;
     let note = JobNote { manifest: manifest.to_string(), ..note.clone() };
     Ok(Resumption { programs, published: Published { manifest, programs: roots, initial_states, note }, bounds })
 }

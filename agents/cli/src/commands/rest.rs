@@ -2,12 +2,13 @@
 
 use anyhow::{Result, ensure};
 use serde::Serialize;
-use tensorlink_model::partition::{PartitionError, partition};
+use tensorlink_model::partition::PartitionError;
 use tensorlink_node::bounds::Bounds;
 use tensorlink_node::footprint::Footprint;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::price::price_per_interval;
-use tensorlink_types::{JobId, Program, U256};
+use tensorlink_program::CheckedProgram;
+use tensorlink_types::{JobId, U256};
 use tensorlink_user::fit::{holds, least_even};
 use tensorlink_user::{Claims, JobNote, ResultError, ResumeError, Resumption, Uncut, User};
 use tokio_util::sync::CancellationToken;
@@ -85,14 +86,21 @@ impl Rest {
         let Resumption { programs, published, bounds } = resumption;
         ensure!(
             programs.len() == usize::from(hiring.stages),
-            "job {} was cut into {1} stages, and nobody wrote down how to cut it anew: leave out --stages, or give {1}",
+            "job {} cannot be cut anew, as it was posted by an earlier version, or its files are lost: leave out --stages, or \
+             give {}",
             former.id,
             programs.len()
         );
-        hiring.fit_programs(shutdown, needs(programs.iter().map(|program| &**program), per_interval)).await?;
-        let prices = hiring.prices(|stage, per_gmac| {
+        let price = |stage: usize, per_gmac| {
             programs.get(stage).and_then(|program| price_per_interval(program, per_interval, per_gmac))
-        })?;
+        };
+        hiring.fit_programs(shutdown, needs(&programs, per_interval)).await?;
+        let mut prices = hiring.prices(price)?;
+        // Larger stages cost more, and whoever asked for smaller ones could not know.
+        if hiring.stages != former.stages && hiring.raise_stake(&prices).await? {
+            hiring.fit_programs(shutdown, needs(&programs, per_interval)).await?;
+            prices = hiring.prices(price)?;
+        }
         hiring.afford_rest(&prices, intervals, share)?;
         let first_step = former.lineage.first_step + from * per_interval;
         let estimate: U256 = prices.iter().map(|price| U256::from(intervals).saturating_mul(U256::from(*price))).sum();
@@ -112,8 +120,8 @@ impl Rest {
 }
 
 /// Memory that each of these programs takes, with so many steps in an interval, bytes.
-fn needs<'a>(programs: impl Iterator<Item = &'a Program>, steps: u32) -> Vec<u64> {
-    programs.map(|program| Footprint::training(program, steps).alone()).collect()
+fn needs(programs: &[CheckedProgram], steps: u32) -> Vec<u64> {
+    programs.iter().map(|program| Footprint::training(program, steps).alone()).collect()
 }
 
 /// What is left, in the stages that it had where those suit the workers, and else in others.
@@ -124,23 +132,31 @@ async fn suited(
     steps: u32,
     shutdown: &CancellationToken,
 ) -> Result<Resumption> {
-    let layers = uncut.layers()?;
-    let ranges = if hiring.args().objective == Aim::Price {
-        let (of_layers, of_stages) =
-            (needs(layers.iter(), steps), needs(rest.programs.iter().map(|program| &**program), steps));
-        let cut = |memories: &[u64]| match partition(&of_layers, memories) {
-            Err(PartitionError::DoesNotFit { .. }) => Ok(None),
-            cut => Ok::<_, anyhow::Error>(Some(cut?)),
-        };
-        let fits = |memories: &[u64]| {
-            if holds(memories, &of_stages) { Ok(Some(uncut.former().to_vec())) } else { cut(memories) }
-        };
+    let of_stages = needs(&rest.programs, steps);
+    let as_before = |memories: &[u64]| Ok(holds(memories, &of_stages).then_some(()));
+    // A planner knows a chain of stages. Shares stand in one, and compute side by side.
+    let by_memory = hiring.args().objective == Aim::Price || uncut.shares() > 1;
+    ensure!(!by_memory || hiring.said.is_some(), "stages that share a step's sequences are not chosen: give --stages");
+    if by_memory && hiring.fit_now(as_before)?.is_some() {
+        return Ok(rest);
+    }
+    let work = tensorlink_user::placing::Work::resumed(&rest.published.note.name, &uncut.layers()?, steps);
+    let ranges = if by_memory {
         let stages = usize::from(hiring.stages);
-        let least = || vec![least_even(stages, |memories| partition(&of_layers, memories).is_ok()); stages];
+        let fits = |memories: &[u64]| match work.cut(memories) {
+            _ if holds(memories, &of_stages) => Ok(Some(uncut.former().to_vec())),
+            Err(PartitionError::DoesNotFit { .. }) => Ok(None),
+            cut => Ok(Some(cut?)),
+        };
+        let least = || vec![least_even(stages, |memories| work.cut(memories).is_ok()); stages];
         hiring.fit(shutdown, least, fits).await?
     } else {
-        let work = tensorlink_user::placing::Work::resumed(&rest.published.note.name, &layers, steps);
-        hiring.place(shutdown, &work, 1).await?
+        match hiring.place_now(&work, 1).await? {
+            Ok(ranges) => ranges,
+            // A planner looks at no dear workers, and at an estimate of what they need.
+            Err(_) if hiring.fit_now(as_before)?.is_some() => return Ok(rest),
+            Err(_) => hiring.place(shutdown, &work, 1).await?,
+        }
     };
     if ranges == uncut.former() {
         return Ok(rest);

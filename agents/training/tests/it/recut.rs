@@ -57,7 +57,7 @@ fn check_all(layers: usize, compile: impl Fn(&[Range<usize>]) -> Vec<CompiledSta
     let compiled: Vec<Vec<CompiledStage>> = cuts.iter().map(|cut| compile(cut)).collect();
     for former in &compiled {
         let (whole, origins) = merged(former).unwrap();
-        assert_eq!(whole.layers(), layers);
+        assert_eq!((whole.layers(), whole.shares()), (layers, 1));
         for (cut, expected) in cuts.iter().zip(&compiled) {
             let again = whole.cut(cut).unwrap();
             assert_eq!(again.len(), expected.len());
@@ -104,6 +104,10 @@ fn shares_are_put_together() {
     let begun: Vec<Vec<Tensor>> =
         former.iter().map(|stage| init::state(&stage.program, &shared.state).unwrap()).collect();
     let (whole, origins) = merged(&former).unwrap();
+    assert_eq!((whole.layers(), whole.shares()), (4, 2));
+    for (again, expected) in whole.cut(&[0..1, 1..2, 2..3, 3..4]).unwrap().iter().zip(&former) {
+        assert_same(again, expected, (&former, &origins));
+    }
     let mut after = Vec::new();
     for cut in [vec![0..1, 1..2, 2..3, 3..4], vec![0..2, 2..4], vec![0..1, 1..4], vec![0..4]] {
         let cuts = whole.cut(&cut).unwrap();

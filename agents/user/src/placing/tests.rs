@@ -3,14 +3,16 @@
 use tensorlink_model::Setting;
 use tensorlink_model::fixture::integers::quantized;
 use tensorlink_model::random::{Dimensions, llama, weights};
+use tensorlink_node::footprint::Footprint;
 use tensorlink_node::price::{Prices, multiply_adds};
 use tensorlink_node::speed::{Measured, Speed};
 use tensorlink_node::wire::gossip::WorkerAdvert;
 use tensorlink_placement::model::{Cost, Kind, Layer, ModelProfile};
 use tensorlink_placement::node::Precision;
+use tensorlink_training::calibrate::Calibration;
 use tensorlink_training::model::language::Origin;
 use tensorlink_training::{LanguageModel, Training};
-use tensorlink_types::Address;
+use tensorlink_types::{Address, Program};
 
 use super::*;
 use crate::hire::Candidate;
@@ -161,6 +163,64 @@ fn a_trainings_layers_cost_what_its_programs_multiply() {
         assert_eq!(work.setting, Setting::Fast);
         assert!(work.seconds(1.0, 0.5) == 1.0 + 0.5 * (passes - 1.0));
     }
+}
+
+/// Programs of a draft in these stages.
+fn programs(draft: &Draft, calibration: &Calibration, cut: &[Range<usize>]) -> Vec<Program> {
+    let prepared = draft.compile(cut, |_, _, _, _| Ok(calibration.clone())).unwrap();
+    prepared.stages.into_iter().map(|stage| stage.program).collect()
+}
+
+#[test]
+fn a_stage_that_is_cut_anew_needs_no_more_memory_than_its_layers_are_said_to() {
+    let draft = draft(1);
+    let count = draft.training.layers.len();
+    let calibration = draft.training.calibrate(&draft.data.training, 2, 1).unwrap();
+    let each: Vec<Range<usize>> = (0..count).map(|layer| layer..layer + 1).collect();
+    let layers = programs(&draft, &calibration, &each);
+    for steps in [1, 400] {
+        let work = Work::resumed("small", &layers, steps);
+        assert_eq!((work.model.layers.len(), work.setting), (count, Setting::Fast));
+        let said = |range: &Range<usize>| {
+            let layers = work.model.layers[range.clone()].iter();
+            layers.map(|layer| layer.training.state as u64).sum::<u64>() + work.beside
+        };
+        let needed = |program: &Program| Footprint::training(program, steps).alone();
+        for first in 0..count {
+            for end in first + 1..=count {
+                let cut: Vec<Range<usize>> =
+                    [0..first, first..end, end..count].into_iter().filter(|stage| !stage.is_empty()).collect();
+                for (program, range) in programs(&draft, &calibration, &cut).iter().zip(&cut) {
+                    let (needed, said) = (needed(program), said(range));
+                    assert!(needed <= said, "{range:?} of {steps} steps needs {needed} bytes, said is {said}");
+                }
+                let memories: Vec<u64> = cut.iter().map(said).collect();
+                assert!(work.cut(&memories).is_ok(), "{cut:?} of {steps} steps");
+            }
+        }
+        // What neighbours tell each other in an interval is not counted where they are one.
+        let one_by_one: u64 = layers.iter().map(needed).sum();
+        assert!(steps == 1 || said(&(0..count)) * 2 < one_by_one, "{} of {one_by_one}", said(&(0..count)));
+    }
+}
+
+#[test]
+fn what_is_left_of_a_training_is_placed_by_what_its_programs_multiply() {
+    let draft = draft(1);
+    let count = draft.training.layers.len();
+    let calibration = draft.training.calibrate(&draft.data.training, 2, 1).unwrap();
+    let each: Vec<Range<usize>> = (0..count).map(|layer| layer..layer + 1).collect();
+    let work = Work::resumed("small", &programs(&draft, &calibration, &each), 10);
+    let whole = programs(&draft, &calibration, &[Range { start: 0, end: count }]);
+    let foretold = work.model.layers.iter().map(|layer| layer.training.macs).sum::<f64>() * f64::from(work.together);
+    let multiplied = multiply_adds(&whole[0]) as f64;
+    assert!((foretold / multiplied - 1.0).abs() < 0.01, "{foretold} {multiplied}");
+    // Of two workers, one of which is ten times as fast, that one has all, or most of it.
+    let candidates = [candidate((1, 1, 1 << 30)), candidate((2, 10, 1 << 30))];
+    let near = [0.000_001; 2];
+    assert_eq!(placed(&work, &candidates, &near, wish(Objective::Latency, None, 1)).unwrap(), [(2, count)]);
+    let two = placed(&work, &candidates, &near, wish(Objective::Throughput, Some(2), 1)).unwrap();
+    assert_eq!((two.len(), two[1].1), (2, count));
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! What a training or a model to be served asks of whoever computes it.
 
+use std::ops::Range;
+
 use tensorlink_model::decode::bytes_per_token;
+use tensorlink_model::partition::{PartitionError, partition};
 use tensorlink_model::{Head, PlanError, Quantized, Setting};
 use tensorlink_node::files::file_len;
 use tensorlink_node::footprint::Footprint;
@@ -9,7 +12,7 @@ use tensorlink_placement::model::{Cost, Kind, Layer, ModelProfile};
 use tensorlink_placement::node::Precision;
 use tensorlink_training::cost::LayerCost;
 use tensorlink_training::start::TABLES;
-use tensorlink_types::{Opcode, Operator, Program, TensorRoot};
+use tensorlink_types::{Opcode, Operator, Program, TensorRoot, TensorType};
 
 use crate::prepare::Draft;
 
@@ -67,14 +70,19 @@ impl Work {
     }
 
     /// What is left of a training, by the programs of its single layers, with so many steps in an interval. Stages of
-    /// several need no more than their sum.
+    /// several need no more than their sum and what every worker has beside: what a stage receives, it receives at its
+    /// two edges alone.
     pub fn resumed(name: &str, layers: &[Program], steps: u32) -> Self {
+        let most = |of: fn(&Program) -> &Vec<TensorType>| {
+            layers.iter().map(|program| file_len(of(program).iter())).max().unwrap_or_default()
+        };
+        let edges = most(|program| &program.from_previous).saturating_add(most(|program| &program.from_next));
         let passes = layers.first().map_or(1, |program| program.micro_batches.max(1));
         let layer = |program: &Program| {
             let cost = Cost {
                 macs: (multiply_adds(program) as f64 / f64::from(passes)).max(1.0),
                 reads: 0.0,
-                state: Footprint::training(program, steps).alone() as f64,
+                state: Footprint::training(program, 0).alone() as f64,
                 activations: number(given(program).div_ceil(passes.into())),
             };
             Layer { weights: 1.0, decode: cost, prefill: cost, training: cost }
@@ -93,9 +101,19 @@ impl Work {
             },
             kind: Kind::Training,
             setting: if is_fast { Setting::Fast } else { Setting::Reference },
-            beside: 0,
+            beside: Footprint::received(edges.saturating_mul(steps.into())).alone(),
             together: passes,
         }
+    }
+
+    /// Cuts the layers of a training for workers of these memories (bytes), in their order.
+    ///
+    /// # Errors
+    /// [`PartitionError`].
+    pub fn cut(&self, memories: &[u64]) -> Result<Vec<Range<usize>>, PartitionError> {
+        let layers: Vec<u64> = self.model.layers.iter().map(|layer| layer.training.state as u64).collect();
+        let memories: Vec<u64> = memories.iter().map(|memory| memory.saturating_sub(self.beside)).collect();
+        partition(&layers, &memories)
     }
 
     /// A model that answers texts of up to so many tokens. What single layers need is told by their programs, so that

@@ -98,7 +98,7 @@ async fn where_nobody_can_take_a_place_the_training_goes_on_in_fewer_stages() {
     // The first states are with their keepers a moment later.
     tokio::time::sleep(Duration::from_secs(3)).await;
     network.cut_worker(1);
-    network.said("user", "as many stages as there are workers, 1", LIMIT).await;
+    network.said("user", "it goes on in fewer stages, 1", LIMIT).await;
     let report = JOB.settled(&mut network, LIMIT).await;
     assert!(report.number("held_out_percent") > 22.0, "{}", report.json);
     let (terms, keys) = (report.posted(), report.keys());

@@ -66,9 +66,13 @@ pub(super) async fn go_on(
     hiring.user.avoid(loss.workers.iter().copied());
     let uncut = uncut(&hiring.user, &resumption).await;
     if let Err(error) = hiring.look_for(former.stages, config, shutdown).await {
-        let fewer = uncut.is_some().then(|| enough_for(&error, former.replicas)).flatten();
-        let Some(stages) = fewer else { return Err(error) };
-        say!("{error:#}; it goes on in as many stages as there are workers, {stages}");
+        let Some(HireError::TooFew(few)) = error.downcast_ref().filter(|_| uncut.is_some()) else { return Err(error) };
+        let stages = few.found / usize::from(former.replicas.max(1));
+        if stages == 0 {
+            return Err(error);
+        }
+        say!("{} of {} workers answer: it goes on in fewer stages, {stages}", few.found, few.needed);
+        let stages = u16::try_from(stages)?;
         hiring.look_for(stages, config, shutdown).await?;
     }
     hiring.deposit = parse_amount(&hiring.args().deposit)?;
@@ -99,12 +103,6 @@ pub(super) async fn go_on(
     say!("job {next} goes on after {from} of {} intervals of job {}", former.intervals, former.id);
     *current = Current { job: next, note: rest.note, line: next_line };
     Ok(true)
-}
-
-/// Stages for which there are workers, where there are too few for those that were looked for.
-fn enough_for(error: &anyhow::Error, replicas: u16) -> Option<u16> {
-    let Some(HireError::TooFew(few)) = error.downcast_ref() else { return None };
-    u16::try_from(few.found / usize::from(replicas.max(1))).ok().filter(|stages| *stages > 0)
 }
 
 /// Whether nobody gave a state.

@@ -59,7 +59,7 @@ pub struct Hiring<'a> {
     /// Pipeline stages; of `auto` the least there can be, before [`Self::place`].
     pub stages: u16,
     /// How many are asked for; none of `auto`.
-    said: Option<u16>,
+    pub said: Option<u16>,
     /// Who is to have each lane, in the order of lanes; nobody before [`Self::fit`].
     pub candidates: Vec<Candidate>,
     /// Who answers and is not among them, best first.
@@ -188,26 +188,32 @@ impl<'a> Hiring<'a> {
         needed: impl Fn() -> Vec<u64>,
         mut fits: impl FnMut(&[u64]) -> Result<Option<T>>,
     ) -> Result<T> {
-        let shape = (usize::from(self.stages), usize::from(self.args.replicas));
         let mut told = false;
-        self.release();
         loop {
-            match choose(&self.others, shape, &mut fits) {
-                Ok((chosen, made)) => {
-                    self.choose(chosen);
-                    return Ok(made);
-                }
-                Err(ChooseError::Other(error)) => return Err(error),
-                Err(ChooseError::Unfit) => {}
+            if let Some(made) = self.fit_now(&mut fits)? {
+                return Ok(made);
             }
             if self.node.ports.clock.now() >= self.until {
-                return Err(Unfit::new(needed(), shape.1, &self.others).into());
+                return Err(Unfit::new(needed(), self.args.replicas.into(), &self.others).into());
             }
             if !told {
                 say!("no set of the {} workers that answer fits; waiting for others ...", self.others.len());
                 told = true;
             }
             self.look_again(shutdown).await?;
+        }
+    }
+
+    /// As [`Self::fit`], of those that answer now; none if the work does not fit them.
+    pub fn fit_now<T>(&mut self, fits: impl FnMut(&[u64]) -> Result<Option<T>>) -> Result<Option<T>> {
+        self.release();
+        match choose(&self.others, (self.stages.into(), self.args.replicas.into()), fits) {
+            Ok((chosen, made)) => {
+                self.choose(chosen);
+                Ok(Some(made))
+            }
+            Err(ChooseError::Other(error)) => Err(error),
+            Err(ChooseError::Unfit) => Ok(None),
         }
     }
 

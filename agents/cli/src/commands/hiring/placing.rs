@@ -5,6 +5,7 @@ use std::ops::Range;
 use anyhow::{Context, Result};
 use serde::Serialize;
 use tensorlink_model::partition::PartitionError;
+use tensorlink_placement::Refusal;
 use tensorlink_placement::explain::Expected;
 use tensorlink_types::Address;
 use tensorlink_user::hire::Candidate;
@@ -61,29 +62,36 @@ impl Hiring<'_> {
         if let Some(stages) = said.filter(|stages| !stages.is_multiple_of(shares.max(1))) {
             return Err(PartitionError::Shares { stages: stages.into(), shares: shares.into() }.into());
         }
-        let wish = self.wish(shares, said);
         let mut told = false;
-        self.release();
         loop {
-            let near = self.affordable();
-            let seen = self.seen(&near).await;
-            match Market::new(work, &seen).place(&wish) {
-                Ok(Placement { lanes, cut }) => {
-                    let of = |lane: &usize| seen.get(*lane).map(|seen| seen.candidate.clone());
-                    let chosen = lanes.iter().map(of).collect::<Option<Vec<_>>>().context("a lane has no worker")?;
-                    self.stages = u16::try_from(cut.len().saturating_mul(shares.into()))?;
-                    self.choose(chosen);
-                    return Ok(cut);
-                }
+            match self.place_now(work, shares).await? {
+                Ok(cut) => return Ok(cut),
                 Err(refusal) if self.node.ports.clock.now() >= self.until => return Err(refusal.into()),
                 Err(refusal) if !told => {
-                    say!("the work is not placed on the {} workers that answer ({refusal}); waiting ...", near.len());
+                    let answer = self.affordable().len();
+                    say!("the work is not placed on the {answer} workers that answer ({refusal}); waiting ...");
                     told = true;
                 }
                 Err(_) => {}
             }
             self.look_again(shutdown).await?;
         }
+    }
+
+    /// As [`Self::place`], on those that answer now.
+    pub async fn place_now(&mut self, work: &Work, shares: u16) -> Result<Result<Vec<Range<usize>>, Refusal>> {
+        self.release();
+        let near = self.affordable();
+        let seen = self.seen(&near).await;
+        let Placement { lanes, cut } = match Market::new(work, &seen).place(&self.wish(shares, self.said)) {
+            Ok(placement) => placement,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let of = |lane: &usize| seen.get(*lane).map(|seen| seen.candidate.clone());
+        let chosen = lanes.iter().map(of).collect::<Option<Vec<_>>>().context("a lane has no worker")?;
+        self.stages = u16::try_from(cut.len().saturating_mul(shares.into()))?;
+        self.choose(chosen);
+        Ok(Ok(cut))
     }
 
     /// The ring that was chosen, with these layers in each stage of a share. Only who posts nothing is shown a picture:

@@ -7,6 +7,7 @@ use tensorlink_user::hire::Candidate;
 
 use super::{Hiring, Token};
 use crate::amount::Wei;
+use crate::live::say;
 
 impl Hiring<'_> {
     /// Checks, before anything is paid for, that the deposit covers `units` of work at these prices with its audits
@@ -42,18 +43,36 @@ impl Hiring<'_> {
             self.token_name(),
             Wei(audits)
         );
-        let dearest = prices.iter().copied().max().unwrap_or_default();
-        // The contracts know no price of ETH to compare a stake with.
-        let longest = self.work.1;
-        let in_eth = self.asked.token.is_zero();
-        let of_price = if in_eth { U256::ZERO } else { least_stake(&self.parameters, dearest, longest) };
-        let stake = of_price.max(U256::from(self.parameters.dispute_bond));
+        let stake = self.least_stake(prices, self.work.1);
         ensure!(
             stake <= U256::from(self.asked.stake),
             "lanes of this price must have {} SNO at risk: raise --worker-stake",
             Wei(stake)
         );
         Ok(audits)
+    }
+
+    /// What lanes of these prices must have at risk, wei of SNO.
+    fn least_stake(&self, prices: &[u128], longest: u32) -> U256 {
+        let dearest = prices.iter().copied().max().unwrap_or_default();
+        // The contracts know no price of ETH to compare a stake with.
+        let in_eth = self.asked.token.is_zero();
+        let of_price = if in_eth { U256::ZERO } else { least_stake(&self.parameters, dearest, longest) };
+        of_price.max(U256::from(self.parameters.dispute_bond))
+    }
+
+    /// Where lanes of a training at these prices must have more at risk than was asked for, looks for workers that have
+    /// it: nobody is chosen then. Whether that is so.
+    pub async fn raise_stake(&mut self, prices: &[u128]) -> Result<bool> {
+        let least = self.least_stake(prices, 1);
+        if least <= U256::from(self.asked.stake) {
+            return Ok(false);
+        }
+        say!("lanes of this price must have {} SNO at risk: looking for workers that have it ...", Wei(least));
+        self.asked.stake = least.try_into().ok().context("no worker has so much at stake")?;
+        self.candidates.clear();
+        self.others = self.user.ranked(self.lanes(), self.asked).await?;
+        Ok(true)
     }
 
     /// `SNO` or `ETH`, which the job pays in.

@@ -17,7 +17,7 @@ pub(crate) use network::{
 };
 pub(crate) use process::{Output, Process, run, shell, tensorlink, villain};
 pub(crate) use purses::Purses;
-pub(crate) use quiet::{assert_claimed, quiet_run, unshared_run};
+pub(crate) use quiet::{assert_claimed, quiet_run, recut_run, unshared_run};
 pub(crate) use serving::{Completed, Served, Serving, Shape};
 pub(crate) use verdict::Slash;
 

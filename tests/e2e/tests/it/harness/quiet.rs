@@ -34,6 +34,30 @@ pub(crate) fn unshared_run(
     roots(&prepared(network, data, stages), terms, key)
 }
 
+/// The same, cut as a later job is, whose programs tell how, of as many stages.
+pub(crate) fn recut_run(
+    network: &Network,
+    data: &Path,
+    (terms, key): (&JobTerms, JobKey),
+    later: &JobTerms,
+) -> Vec<Vec<B256>> {
+    let draft = read_draft(&network.path("model.json"), data).unwrap();
+    let layers = draft.training.layers.len();
+    let calibration = prepared(network, data, terms.stages).calibration;
+    // Bit i of a mask cuts after layer i + 1.
+    let cuts = (0u32..1 << (layers - 1)).filter(|mask| mask.count_ones() + 1 == u32::from(later.stages));
+    for mask in cuts {
+        let ends: Vec<usize> = (1..=layers).filter(|end| *end == layers || mask >> (end - 1) & 1 == 1).collect();
+        let cut: Vec<_> = [0].into_iter().chain(ends.clone()).zip(ends).map(|(start, end)| start..end).collect();
+        let prepared = draft.compile(&cut, |_, _, _, _| Ok(calibration.clone())).unwrap();
+        let programs = prepared.stages.iter().map(|stage| ProgramCommitment::new(&stage.program).unwrap().root());
+        if programs.eq(later.programs.iter().copied()) {
+            return roots(&prepared, terms, key);
+        }
+    }
+    panic!("the later job's programs are of no cut")
+}
+
 /// Claims hold these states: of each interval, of each stage that a pipeline has.
 pub(crate) fn assert_claimed(claims: &[Claim], states: &[Vec<B256>]) {
     for claim in claims {
