@@ -123,6 +123,11 @@ impl Finality {
         self.jobs().get(&job).and_then(|job| job.kept).map(|(interval, _)| interval)
     }
 
+    /// Intervals that every stage of an open job has claimed.
+    pub fn claimed_everywhere(&self, job: JobId) -> u32 {
+        self.jobs().get(&job).map_or(0, |job| job.everywhere(&job.claimed))
+    }
+
     /// The first interval of an open job's lane whose files are still needed: those of its last `repeated` final ones,
     /// and the state that every stage of the job has reached.
     pub fn needed_from(&self, lane: Lane, repeated: u32) -> u32 {

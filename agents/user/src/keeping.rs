@@ -76,6 +76,7 @@ impl Keeping {
     async fn answer(&self, Incoming { peer, body, reply }: Incoming) {
         let response = match decode("request", &body) {
             Ok(Request::Keep { claim, committed_at, state }) => self.keep(peer, (claim, committed_at, state)).await,
+            Ok(Request::Mirror { claim, committed_at, state }) => self.mirror(peer, (claim, committed_at, state)).await,
             Ok(Request::EndState(claim)) => {
                 let declined = || Response::Declined("that state is not kept here".into());
                 self.file_of(claim).map_or_else(declined, |cid| Response::EndState(cid.to_bytes()))
@@ -90,14 +91,26 @@ impl Keeping {
         }
     }
 
-    async fn keep(&self, peer: Address, (claim, committed_at, state): (Claim, u64, Vec<u8>)) -> Response {
-        let (Some(manifest), Ok(state)) = (self.own_manifest(claim.lane().job), Cid::try_from(state)) else {
-            return Response::Declined("not a job of this user".into());
-        };
-        match self.keeper.keep(&Asked { claim, committed_at, state, manifest }, peer).await {
+    async fn keep(&self, peer: Address, told: (Claim, u64, Vec<u8>)) -> Response {
+        let Some(asked) = self.asked(told) else { return not_ours() };
+        match self.keeper.keep(&asked, peer).await {
             Ok(signature) => Response::Holding(signature.to_vec()),
             Err(error) => Response::Declined(error.to_string()),
         }
+    }
+
+    async fn mirror(&self, peer: Address, told: (Claim, u64, Vec<u8>)) -> Response {
+        let Some(asked) = self.asked(told) else { return not_ours() };
+        match self.keeper.mirror(&asked, peer).await {
+            Ok(()) => Response::Done,
+            Err(error) => Response::Declined(error.to_string()),
+        }
+    }
+
+    /// What is asked of the user of a job, if we are it.
+    fn asked(&self, (claim, committed_at, state): (Claim, u64, Vec<u8>)) -> Option<Asked> {
+        let manifest = self.own_manifest(claim.lane().job)?;
+        Some(Asked { claim, committed_at, state: Cid::try_from(state).ok()?, manifest })
     }
 
     /// CID of the manifest of a job that we posted.
@@ -109,4 +122,8 @@ impl Keeping {
             _ => None,
         })
     }
+}
+
+fn not_ours() -> Response {
+    Response::Declined("not a job of this user".into())
 }

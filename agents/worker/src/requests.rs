@@ -82,6 +82,9 @@ where
             Request::Quote(lane) => self.hiring.offer(peer, lane).await,
             Request::Ready(job) => Response::Ready(self.wards.is_ready(job)),
             Request::Keep { claim, committed_at, state } => self.wards.keep(peer, (claim, committed_at, state)).await,
+            Request::Mirror { claim, committed_at, state } => {
+                self.wards.mirror(peer, (claim, committed_at, state)).await
+            }
             Request::EndState(claim) => self.claims.end_state(claim).unwrap_or_else(|| self.wards.kept(claim)),
             Request::Advance(request) => self.serving.advance(peer, request).await,
             Request::Abandon { lane, text } => self.serving.abandon(peer, lane, text),
@@ -101,5 +104,5 @@ where
 const fn has_own_places(request: &Request) -> bool {
     // Texts wait in the bounded queue of their lane, offers for files of who asks; the keeper has places of its own,
     // fewer than would keep others waiting.
-    matches!(request, Request::Advance(_) | Request::Quote(_) | Request::Keep { .. })
+    matches!(request, Request::Advance(_) | Request::Quote(_) | Request::Keep { .. } | Request::Mirror { .. })
 }

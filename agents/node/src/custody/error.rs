@@ -20,6 +20,9 @@ pub enum KeepError {
     /// So many states are being fetched, or kept of that lane until they are final, as this node does at once.
     #[error("as many states are kept as this node does at once: ask again later")]
     Busy,
+    /// It is to be mirrored, and that of a newer claim of its lane is.
+    #[error("the state of a newer claim is here")]
+    Older,
     /// It is not the claim's.
     #[error("the state is not the one that the claim ends in")]
     OtherState,

@@ -22,6 +22,9 @@ pub(super) struct Holding {
     pub(super) manifest: String,
     /// Whether its job is over.
     pub(super) over: bool,
+    /// Whether it is here until a newer one of its lane is, and was not attested.
+    #[serde(default)]
+    pub(super) mirrored: bool,
 }
 
 /// All of it; on disk before anybody is told.

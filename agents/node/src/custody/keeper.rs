@@ -30,8 +30,9 @@ use crate::{blocking, undone};
 const PAST: usize = 4;
 /// States of a lane's claims that are not final yet, at once: one attestation serves all claims before it.
 const MOST: usize = 8;
-/// States fetched at once.
+/// States fetched at once to be kept, and to be mirrored.
 const PLACES: usize = 2;
+const MIRRORS: usize = 1;
 /// Longest time for one: the asker waits no longer.
 const FETCH: Duration = Duration::from_secs(110);
 
@@ -53,6 +54,7 @@ pub struct Keeper {
     ports: Ports,
     memory: Arc<Budget>,
     places: Semaphore,
+    mirrors: Semaphore,
     holdings: Holdings,
     programs: Programs,
     finality: Finality,
@@ -65,8 +67,8 @@ impl Keeper {
     /// [`JournalError`] if it cannot be read.
     pub fn open(ports: Ports, memory: Arc<Budget>) -> Result<Self, JournalError> {
         let (holdings, programs) = (Holdings::open(ports.journal.clone())?, Programs::new(ports.clone()));
-        let (places, finality) = (Semaphore::new(PLACES), Finality::default());
-        Ok(Self { ports, memory, places, holdings, programs, finality })
+        let (places, mirrors) = (Semaphore::new(PLACES), Semaphore::new(MIRRORS));
+        Ok(Self { ports, memory, places, mirrors, holdings, programs, finality: Finality::default() })
     }
 
     /// How far jobs are final, by the events that were taken in.
@@ -106,6 +108,9 @@ impl Keeper {
             let Ok(cid) = held.state.parse() else { continue };
             match self.held(id).own(&cid).await {
                 Ok(true) => {}
+                Ok(false) if held.mirrored => {
+                    tracing::debug!(lane = %held.claim.lane(), %cid, "a mirrored state is gone");
+                }
                 Ok(false) => {
                     tracing::error!(lane = %held.claim.lane(), %cid, "a state that this node attested is gone");
                 }
@@ -135,38 +140,103 @@ impl Keeper {
     /// # Errors
     /// [`KeepError`].
     pub async fn keep(&self, asked: &Asked, worker: Address) -> Result<[u8; 65], KeepError> {
+        let id = self.ports.contracts.claim_id(&asked.claim);
+        let finalized = self.check(asked, worker).await?;
+        let known = self.holding(id);
+        if known.as_ref().is_none_or(|held| held.mirrored) {
+            let (lane, claim) = (asked.claim.lane(), &asked.claim);
+            let open =
+                |held: &&Holding| !held.mirrored && held.claim.lane() == lane && held.claim.interval >= finalized;
+            let kept = self.holdings.all().iter().filter(open).count();
+            if kept >= MOST {
+                return Err(KeepError::Busy);
+            }
+            if known.is_none() {
+                self.take(asked, (worker, finalized), &self.places).await?;
+            }
+            self.holdings.update(|holdings| {
+                let it = holdings.iter_mut().filter(|held| self.ports.contracts.claim_id(&held.claim) == id);
+                it.for_each(|held| held.mirrored = false);
+            })?;
+            if self.file_of(id).is_none() {
+                // A newer one took its place meanwhile.
+                return Err(KeepError::Busy);
+            }
+            tracing::info!(%lane, claim.interval, "a state is kept for its worker");
+        }
+        Ok(self.ports.identity.sign(self.ports.contracts.holding(id))?)
+    }
+
+    /// Fetches the state that a claim ends in from the claim's worker, who asks, to have it at hand until that of a
+    /// newer claim of the lane is here; one that all stages have claimed stays until a newer one of those is. Nothing
+    /// is attested.
+    ///
+    /// # Errors
+    /// [`KeepError`].
+    pub async fn mirror(&self, asked: &Asked, worker: Address) -> Result<(), KeepError> {
+        let id = self.ports.contracts.claim_id(&asked.claim);
+        let finalized = self.check(asked, worker).await?;
+        let (lane, number) = (asked.claim.lane(), asked.claim.interval);
+        if self.file_of(id).is_none() {
+            // Or a worker could have the same states fetched again and again.
+            if self.holdings.all().iter().any(|held| held.claim.lane() == lane && held.claim.interval > number) {
+                return Err(KeepError::Older);
+            }
+            self.take(asked, (worker, finalized), &self.mirrors).await?;
+        }
+        let everywhere = self.finality.claimed_everywhere(lane.job);
+        let of_lane = |held: &Holding| held.mirrored && held.claim.lane() == lane;
+        // Its job would go on from there.
+        let usable = {
+            let all = self.holdings.all();
+            let mirrored = all.iter().filter(|held| of_lane(held)).map(|held| held.claim.interval);
+            mirrored.filter(|interval| *interval < everywhere).max()
+        };
+        let older =
+            |held: &Holding| of_lane(held) && held.claim.interval < number && Some(held.claim.interval) != usable;
+        Ok(self.drop_where(older).await?)
+    }
+
+    /// Whether a claim is one of this worker's, on chain and not void; how many of its lane are final.
+    async fn check(&self, asked: &Asked, worker: Address) -> Result<u32, KeepError> {
         let (chain, claim) = (self.ports.chain.as_ref(), &asked.claim);
-        let (id, lane) = (self.ports.contracts.claim_id(claim), claim.lane());
+        let lane = claim.lane();
         // The record of a final claim may be gone.
         let finalized = chain.lane(lane).await?.finalized;
         let recorded = chain.record(lane, claim.interval).await? == record_hash(claim, asked.committed_at);
         if chain.assignment(lane).await?.0 != worker || (!recorded && claim.interval >= finalized) {
             return Err(KeepError::Unknown);
         }
-        if self.file_of(id).is_none() {
-            let over = chain.job(lane.job).await?.is_none_or(|job| job.state == JobState::Settled);
-            if over || claim.interval < finalized {
-                return Err(KeepError::Final);
-            }
-            let open = |held: &&Holding| held.claim.lane() == lane && held.claim.interval >= finalized;
-            let kept = self.holdings.all().iter().filter(open).count();
-            let place = self.places.try_acquire().ok().filter(|_| kept < MOST);
-            let _place = place.ok_or(KeepError::Busy)?;
-            timeout(FETCH, self.fetch(asked, worker)).await.unwrap_or(Err(KeepError::Busy))?;
-            let _pins = self.ports.pins.lock().await;
-            // Another question about the claim may have been first, with another file of the same state: one is kept.
-            if self.file_of(id).is_none() {
-                // Nobody's until now, it may have made room for others.
-                if !self.held(id).own(&asked.state).await? {
-                    return Err(KeepError::Busy);
-                }
-                let (state, manifest) = (asked.state.to_string(), asked.manifest.to_string());
-                self.holdings
-                    .update(|holdings| holdings.push(Holding { claim: claim.clone(), state, manifest, over: false }))?;
-            }
-            tracing::info!(%lane, claim.interval, "a state is kept for its worker");
+        Ok(finalized)
+    }
+
+    /// Fetches a state that is not here, in one of these `places`, and notes it as mirrored.
+    async fn take(
+        &self,
+        asked: &Asked,
+        (worker, finalized): (Address, u32),
+        places: &Semaphore,
+    ) -> Result<(), KeepError> {
+        let (claim, id) = (&asked.claim, self.ports.contracts.claim_id(&asked.claim));
+        let job = self.ports.chain.job(claim.lane().job).await?;
+        let over = job.is_none_or(|job| job.state == JobState::Settled);
+        if over || claim.interval < finalized {
+            return Err(KeepError::Final);
         }
-        Ok(self.ports.identity.sign(self.ports.contracts.holding(id))?)
+        let _place = places.try_acquire().map_err(|_| KeepError::Busy)?;
+        timeout(FETCH, self.fetch(asked, worker)).await.unwrap_or(Err(KeepError::Busy))?;
+        let _pins = self.ports.pins.lock().await;
+        // Another question about the claim may have been first, with another file of the same state: one is kept.
+        if self.file_of(id).is_none() {
+            // Nobody's until now, it may have made room for others.
+            if !self.held(id).own(&asked.state).await? {
+                return Err(KeepError::Busy);
+            }
+            let (state, manifest) = (asked.state.to_string(), asked.manifest.to_string());
+            let holding = Holding { claim: claim.clone(), state, manifest, over: false, mirrored: true };
+            self.holdings.update(|holdings| holdings.push(holding))?;
+        }
+        Ok(())
     }
 
     /// The store as a claim's end state is kept in it.

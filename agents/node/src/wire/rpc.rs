@@ -81,6 +81,16 @@ pub enum Request {
         /// The epoch.
         epoch: u32,
     },
+    /// A worker asks its keeper, or its job's user, to have the state that its newest claim ends in at hand, without
+    /// attesting it, until a newer one is there.
+    Mirror {
+        /// The claim, on chain.
+        claim: Claim,
+        /// Timestamp of its block.
+        committed_at: u64,
+        /// CID of the state's file.
+        state: Vec<u8>,
+    },
 }
 
 /// The next tokens of a text. Its tokens are sent in order; what was sent may be sent again after an answer was lost,

@@ -132,6 +132,65 @@ async fn no_more_states_are_kept_of_a_lane_than_can_be_until_they_are_final() {
     keeper.keep(&next, worker).await.unwrap();
 }
 
+#[tokio::test]
+async fn of_each_lane_the_newest_state_is_mirrored() {
+    let world = world().await;
+    let (keeper, worker) = (world.keeper(1 << 30), identity(WORKER).address());
+    let asked = [world.asked(0).await, world.asked(1).await, world.asked(2).await, world.asked(3).await];
+    let here = |keeper: &Keeper| [0, 1, 2, 3].map(|interval| keeper.file_of(world.id(interval)).is_some());
+    keeper.mirror(&asked[0], worker).await.unwrap();
+    keeper.mirror(&asked[1], worker).await.unwrap();
+    assert_eq!(here(&keeper), [false, true, false, false]);
+    assert!(matches!(keeper.mirror(&asked[0], worker).await, Err(KeepError::Older)));
+    let stranger = identity(9).address();
+    assert!(matches!(keeper.mirror(&asked[2], stranger).await, Err(KeepError::Unknown)), "another's claim");
+    let unlike =
+        Asked { state: world.store.elsewhere(vec![0; files::join(&world.state).len()].into()), ..asked[2].clone() };
+    assert!(matches!(keeper.mirror(&unlike, worker).await, Err(KeepError::OtherState)));
+    assert_eq!(here(&keeper), [false, true, false, false], "what is not mirrored takes the place of none");
+
+    // What is attested stays.
+    let keeper = world.keeper(1 << 30);
+    let attestation = keeper.keep(&asked[1], worker).await.unwrap();
+    assert_eq!(recover(&attestation, CONTRACTS.holding(world.id(1))), Ok(identity(KEEPER).address()));
+    keeper.mirror(&asked[2], worker).await.unwrap();
+    keeper.mirror(&asked[3], worker).await.unwrap();
+    assert_eq!(here(&keeper), [false, true, false, true]);
+    let owners = world.store.owners_of(&asked[3].state);
+    let expected = [1, 3].map(|interval| Owner::Holding(world.id(interval)));
+    assert!(owners.len() == 2 && expected.iter().all(|owner| owners.contains(owner)), "{owners:?}");
+    keeper.apply(&Event::JobSettled { job: JOB, refund: U256::ZERO }).await.unwrap();
+    assert_eq!(here(&keeper), [false, true, false, true], "while there is room for it");
+}
+
+/// A stage may be ahead of the others, and its job goes on from what all have claimed.
+#[tokio::test]
+async fn of_what_all_stages_have_claimed_the_newest_stays_mirrored() {
+    let world = world().await;
+    let (keeper, worker) = (world.told().await, identity(WORKER).address());
+    let claimed = async |stage: u16, interval: u32| {
+        let claim = Claim { stage, ..world.claim(interval) };
+        let id = CONTRACTS.claim_id(&claim);
+        keeper.apply(&Event::ClaimCommitted { id, claim, committed_at: COMMITTED_AT }).await.unwrap();
+    };
+    let here = || [0, 1, 2, 3].map(|interval| keeper.file_of(world.id(interval)).is_some());
+    for (interval, expected) in
+        [(0, [true, false, false, false]), (1, [true, true, false, false]), (2, [true, false, true, false])]
+    {
+        claimed(0, interval).await;
+        keeper.mirror(&world.asked(interval).await, worker).await.unwrap();
+        if interval == 0 {
+            claimed(1, 0).await;
+        }
+        assert_eq!(here(), expected, "the other stage has claimed the first interval alone");
+    }
+    for interval in 1..3 {
+        claimed(1, interval).await;
+    }
+    keeper.mirror(&world.asked(3).await, worker).await.unwrap();
+    assert_eq!(here(), [false, false, true, true]);
+}
+
 /// Equal files are one file: a replica's state is that of the replica it keeps for.
 #[tokio::test]
 async fn a_file_that_others_need_outlives_its_holding() {

@@ -1,6 +1,6 @@
 //! Others keep our states (rule P-34).
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cid::Cid;
 use tensorlink_node::Ports;
@@ -11,7 +11,7 @@ use tensorlink_node::wire::rpc::{Request, Response};
 use tensorlink_node::wire::{Malformed, decode, encode};
 use tensorlink_proof::commit::sign::SignatureError;
 use tensorlink_proof::commit::verify_signer;
-use tensorlink_types::abi::Holder;
+use tensorlink_types::abi::{Claim, Holder};
 use tensorlink_types::{Address, Lane};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
@@ -20,6 +20,8 @@ use crate::record::{Interval, LaneLog};
 
 /// Waits between attempts to find a holder: the first, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(8));
+/// After a state was mirrored, none is for so many times as long as that took.
+const SPARED: u32 = 20;
 /// Where the other stages do not claim, a lane has its own newest state kept when this part of a window is over.
 const ALONE: u64 = 2;
 
@@ -122,15 +124,10 @@ impl Holders {
         interval: &Interval,
         (holder, at): (Address, Lane),
     ) -> Result<Holder, Unheld> {
-        let ports = &self.ports;
-        let (claim, gone) = (&interval.claim, || Unheld::Record("the state is not on disk any more".to_owned()));
-        let state: Cid = log.get().state_after(claim.interval).and_then(|cid| cid.parse().ok()).ok_or_else(gone)?;
-        let committed_at = interval.committed_at.ok_or_else(gone)?;
-        let question = Request::Keep { claim: claim.clone(), committed_at, state: state.to_bytes() };
-        let answer = ports.net.request(holder, Protocol::Rpc, encode("request", &question)?).await?;
-        match decode("response", &answer)? {
+        let (claim, committed_at, state) = on_disk(log, interval)?;
+        let digest = self.ports.contracts.holding(self.ports.contracts.claim_id(&claim));
+        match self.ask(holder, &Request::Keep { claim, committed_at, state }).await? {
             Response::Holding(signature) => {
-                let digest = ports.contracts.holding(ports.contracts.claim_id(claim));
                 verify_signer(&signature, digest, holder)?;
                 Ok(Holder { stage: at.stage, replica: at.replica, signature: signature.into() })
             }
@@ -138,4 +135,64 @@ impl Holders {
             other => Err(Unheld::Declined(holder, format!("{other:?}"))),
         }
     }
+
+    async fn ask(&self, holder: Address, question: &Request) -> Result<Response, Unheld> {
+        let answer = self.ports.net.request(holder, Protocol::Rpc, encode("request", question)?).await?;
+        Ok(decode("response", &answer)?)
+    }
+
+    /// Has the newest state that is claimed mirrored by whoever keeps others: if this worker is gone, its job goes on
+    /// from there. Again and again, but never for more than a small part of the time.
+    pub(crate) async fn mirror(&self, log: &LaneLog, job: &JobView, stop: &CancellationToken) {
+        let mut changes = log.watch();
+        let mut mirrored = None;
+        while !stop.is_cancelled() {
+            changes.mark_unchanged();
+            let record = log.get();
+            let newest = record.newest_claimed().filter(|newest| mirrored < Some(newest.claim.interval));
+            let Some(newest) = newest else {
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    changed = changes.changed() => if changed.is_err() { return },
+                }
+                continue;
+            };
+            let began = Instant::now();
+            let pause = match self.mirror_of(log, newest, job).await {
+                Ok(()) => {
+                    mirrored = Some(newest.claim.interval);
+                    PAUSE.0.max(began.elapsed().saturating_mul(SPARED))
+                }
+                Err(error) => {
+                    tracing::debug!(lane = %record.lane, %error, "nobody mirrors this state yet");
+                    PAUSE.1.max(began.elapsed().saturating_mul(SPARED))
+                }
+            };
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = self.ports.clock.sleep(pause) => {}
+            }
+        }
+    }
+
+    async fn mirror_of(&self, log: &LaneLog, interval: &Interval, job: &JobView) -> Result<(), Unheld> {
+        let holder = match keeper_of(log.get().lane, job.stages, job.replicas).filter(|_| !log.get().keeper_failed) {
+            Some(keeper) => self.ports.chain.assignment(keeper).await?.0,
+            None => job.user,
+        };
+        let (claim, committed_at, state) = on_disk(log, interval)?;
+        match self.ask(holder, &Request::Mirror { claim, committed_at, state }).await? {
+            Response::Done => Ok(()),
+            Response::Declined(reason) => Err(Unheld::Declined(holder, reason)),
+            other => Err(Unheld::Declined(holder, format!("{other:?}"))),
+        }
+    }
+}
+
+/// A claim, its time, and the CID of the state that it ends in, which is here.
+fn on_disk(log: &LaneLog, interval: &Interval) -> Result<(Claim, u64, Vec<u8>), Unheld> {
+    let gone = || Unheld::Record("the state is not on disk any more".to_owned());
+    let state = log.get().state_after(interval.claim.interval).and_then(|cid| cid.parse::<Cid>().ok());
+    let (state, committed_at) = state.zip(interval.committed_at).ok_or_else(gone)?;
+    Ok((interval.claim.clone(), committed_at, state.to_bytes()))
 }

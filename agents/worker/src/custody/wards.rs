@@ -47,22 +47,27 @@ impl Wards {
     }
 
     /// Keeps the state of the lane whose keeper we are.
-    pub(crate) async fn keep(&self, peer: Address, (claim, committed_at, state): (Claim, u64, Vec<u8>)) -> Response {
+    pub(crate) async fn keep(&self, peer: Address, told: (Claim, u64, Vec<u8>)) -> Response {
+        let kept = async { self.keeper.keep(&self.asked(told).await?, peer).await.map_err(text) };
+        kept.await.map_or_else(Response::Declined, |signature| Response::Holding(signature.to_vec()))
+    }
+
+    /// Has the newest state of the lane whose keeper we are at hand.
+    pub(crate) async fn mirror(&self, peer: Address, told: (Claim, u64, Vec<u8>)) -> Response {
+        let mirrored = async { self.keeper.mirror(&self.asked(told).await?, peer).await.map_err(text) };
+        mirrored.await.map_or_else(Response::Declined, |()| Response::Done)
+    }
+
+    /// What is asked of the keeper of a lane, if we are it.
+    async fn asked(&self, (claim, committed_at, state): (Claim, u64, Vec<u8>)) -> Result<Asked, String> {
         let lane = claim.lane();
-        let job = match self.ports.chain.job(lane.job).await {
-            Ok(Some(job)) => job,
-            Ok(None) => return Response::Declined("no such job".into()),
-            Err(error) => return Response::Declined(error.to_string()),
-        };
+        let job = self.ports.chain.job(lane.job).await.map_err(text)?.ok_or("no such job")?;
         let keeper = keeper_of(lane, job.stages, job.replicas);
         let manifest = self.jobs.manifest(lane.job);
         let ours = keeper.is_some_and(|keeper| self.lanes.contains(keeper));
-        let (true, Some(manifest), Ok(state)) = (ours, manifest, Cid::try_from(state)) else {
-            return Response::Declined("this worker is not the keeper of that lane".into());
-        };
-        match self.keeper.keep(&Asked { claim, committed_at, state, manifest }, peer).await {
-            Ok(signature) => Response::Holding(signature.to_vec()),
-            Err(error) => Response::Declined(error.to_string()),
+        match (ours, manifest, Cid::try_from(state)) {
+            (true, Some(manifest), Ok(state)) => Ok(Asked { claim, committed_at, state, manifest }),
+            _ => Err("this worker is not the keeper of that lane".into()),
         }
     }
 
@@ -119,4 +124,8 @@ impl Wards {
         let lanes = self.lanes.of(job);
         !lanes.is_empty() && lanes.iter().all(|lane| self.ready().contains(lane))
     }
+}
+
+fn text(error: impl ToString) -> String {
+    error.to_string()
 }

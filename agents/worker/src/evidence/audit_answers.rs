@@ -97,6 +97,7 @@ where
             Request::Quote(_)
             | Request::Ready(_)
             | Request::Keep { .. }
+            | Request::Mirror { .. }
             | Request::EndState(_)
             | Request::Advance(_)
             | Request::Abandon { .. }

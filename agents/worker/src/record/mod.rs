@@ -213,6 +213,12 @@ impl LaneRecord {
         unheld
     }
 
+    /// The newest that is on chain, if nobody else keeps its state.
+    pub fn newest_claimed(&self) -> Option<&Interval> {
+        let newest = self.intervals.values().rev().find(|interval| interval.committed_at.is_some());
+        newest.filter(|interval| interval.holder.is_none())
+    }
+
     /// Finished intervals that are not on chain yet.
     pub fn uncommitted(&self) -> usize {
         self.intervals.values().filter(|interval| interval.committed_at.is_none()).count()

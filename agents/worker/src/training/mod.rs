@@ -129,7 +129,9 @@ where
             }
         };
         let demanding = self.withheld.demand_what_is_owed(&log, &job, &awaited, &all);
-        tokio::join!(computing, claiming, demanding, self.holders.find(&log, &job, &all));
+        let holders =
+            async { tokio::join!(self.holders.find(&log, &job, &all), self.holders.mirror(&log, &job, &all)) };
+        tokio::join!(computing, claiming, demanding, holders);
         self.files.let_go_if_settled(lane).await;
     }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tensorlink_node::ports::chain::Event;
 use tensorlink_types::abi::Claim;
-use tensorlink_types::{B256, JobId, U256};
+use tensorlink_types::{B256, JobId, Lane, U256};
 
 use crate::harness::{
     Job, LIMIT, Network, Report, Subject, USER, address, assert_claimed, quiet_run, run, unshared_run, whole_sno,
@@ -31,12 +31,15 @@ async fn a_training_goes_on_without_a_worker_that_is_gone() {
     let mut network = midway().await;
     let gone = hired(&network, JobId(1)).await;
     network.cut_worker(gone);
+    let claimed = claimed_by(&network, gone).await;
     let cut = Instant::now();
     network.said("user", "goes on after", LIMIT).await;
     eprintln!("another job runs {:.1} s after a worker was killed", cut.elapsed().as_secs_f64());
     let report = JOB.settled(&mut network, LIMIT).await;
     assert_went_on(&JOB, &report, &undisturbed(&network, &report));
-    assert!(report.posted()[1].firstStep > 0, "its first states are kept");
+    let taken = report.posted()[1].firstStep / JOB.steps_per_interval;
+    eprintln!("{taken} of {claimed} intervals that it had claimed are taken over");
+    assert!(taken > 0 && taken + 3 >= claimed, "{taken} of {claimed} intervals that it had claimed");
     assert_eq!(report.json["before"][0]["why"]["silent"], 10, "{}", report.json);
     assert_eq!(report.json["before"][0]["workers"], json!([worker_address(gone)]));
     assert!(report.slashed().is_empty(), "who is gone loses its place and nothing else");
@@ -144,6 +147,22 @@ async fn hired(network: &Network, of: JobId) -> usize {
         _ => None,
     });
     (0..3).find(|number| Some(worker_address(*number)) == worker).expect("a worker of the network")
+}
+
+/// Intervals of the first job that a worker has claimed.
+async fn claimed_by(network: &Network, worker: usize) -> u32 {
+    let lane = network.events().await.into_iter().find_map(|at| match at.event {
+        Event::JobAccepted { job: JobId(1), offers } => {
+            offers.iter().position(|offer| offer.worker == worker_address(worker))
+        }
+        _ => None,
+    });
+    let stage = u16::try_from(lane.expect("it is hired")).unwrap();
+    let claims = network.events().await.into_iter().filter(|at| match &at.event {
+        Event::ClaimCommitted { claim, .. } => claim.lane() == Lane { job: JobId(1), stage, replica: 0 },
+        _ => false,
+    });
+    claims.count() as u32
 }
 
 /// States of the training that nothing disturbs.
