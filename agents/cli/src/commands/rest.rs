@@ -79,11 +79,12 @@ impl Rest {
         shutdown: &CancellationToken,
     ) -> Result<Self> {
         let (intervals, per_interval) = (former.intervals.saturating_sub(from), former.steps_per_interval);
-        let resumption = match &uncut {
-            Some(uncut) => suited(hiring, resumption, uncut, per_interval, shutdown).await?,
-            None => resumption,
+        let recut = match &uncut {
+            Some(uncut) => suited(hiring, &resumption, uncut, per_interval, shutdown).await?,
+            None => None,
         };
-        let Resumption { programs, published, bounds } = resumption;
+        let is_recut = recut.is_some();
+        let Resumption { programs, published, bounds } = recut.unwrap_or(resumption);
         ensure!(
             programs.len() == usize::from(hiring.stages),
             "job {} cannot be cut anew, as it was posted by an earlier version, or its files are lost: leave out --stages, or \
@@ -97,7 +98,7 @@ impl Rest {
         hiring.fit_programs(shutdown, needs(&programs, per_interval)).await?;
         let mut prices = hiring.prices(price)?;
         // Larger stages cost more, and whoever asked for smaller ones could not know.
-        if hiring.stages != former.stages && hiring.raise_stake(&prices).await? {
+        while is_recut && hiring.raise_stake(&prices).await? {
             hiring.fit_programs(shutdown, needs(&programs, per_interval)).await?;
             prices = hiring.prices(price)?;
         }
@@ -124,21 +125,21 @@ fn needs(programs: &[CheckedProgram], steps: u32) -> Vec<u64> {
     programs.iter().map(|program| Footprint::training(program, steps).alone()).collect()
 }
 
-/// What is left, in the stages that it had where those suit the workers, and else in others.
+/// What is left in other stages; none where those that it had suit the workers.
 async fn suited(
     hiring: &mut Hiring<'_>,
-    rest: Resumption,
+    rest: &Resumption,
     uncut: &Uncut,
     steps: u32,
     shutdown: &CancellationToken,
-) -> Result<Resumption> {
+) -> Result<Option<Resumption>> {
     let of_stages = needs(&rest.programs, steps);
     let as_before = |memories: &[u64]| Ok(holds(memories, &of_stages).then_some(()));
     // A planner knows a chain of stages. Shares stand in one, and compute side by side.
     let by_memory = hiring.args().objective == Aim::Price || uncut.shares() > 1;
     ensure!(!by_memory || hiring.said.is_some(), "stages that share a step's sequences are not chosen: give --stages");
     if by_memory && hiring.fit_now(as_before)?.is_some() {
-        return Ok(rest);
+        return Ok(None);
     }
     let work = tensorlink_user::placing::Work::resumed(&rest.published.note.name, &uncut.layers()?, steps);
     let ranges = if by_memory {
@@ -154,16 +155,16 @@ async fn suited(
         match hiring.place_now(&work, 1).await? {
             Ok(ranges) => ranges,
             // A planner looks at no dear workers, and at an estimate of what they need.
-            Err(_) if hiring.fit_now(as_before)?.is_some() => return Ok(rest),
+            Err(_) if hiring.fit_now(as_before)?.is_some() => return Ok(None),
             Err(_) => hiring.place(shutdown, &work, 1).await?,
         }
     };
     if ranges == uncut.former() {
-        return Ok(rest);
+        return Ok(None);
     }
     let cut: Vec<String> = ranges.iter().map(|layers| format!("{}..{}", layers.start, layers.end)).collect();
     say!("cutting the model anew, by layers {} ...", cut.join(", "));
-    Ok(hiring.user.recut(&rest, uncut, &ranges).await?)
+    Ok(Some(hiring.user.recut(rest, uncut, &ranges).await?))
 }
 
 /// What can be done where nobody gives a state.

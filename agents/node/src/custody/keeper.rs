@@ -1,7 +1,9 @@
 //! Keeps states for others, and gives them to who asks.
 
-use std::collections::HashSet;
-use std::sync::Arc;
+mod mirror;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cid::Cid;
@@ -24,6 +26,8 @@ use crate::ports::chain::JobState;
 use crate::ports::{Event, Owner, Ports, Store};
 use crate::shard::{Shard, ShardError};
 use crate::{blocking, undone};
+
+pub use self::mirror::SPARED;
 
 /// Lanes of jobs that are over of whose states it is remembered where they are, so that their users can still fetch
 /// them while there is room for them.
@@ -55,6 +59,8 @@ pub struct Keeper {
     memory: Arc<Budget>,
     places: Semaphore,
     mirrors: Semaphore,
+    /// Until when no other state of a lane is mirrored, seconds.
+    spared: Mutex<HashMap<Lane, u64>>,
     holdings: Holdings,
     programs: Programs,
     finality: Finality,
@@ -68,7 +74,8 @@ impl Keeper {
     pub fn open(ports: Ports, memory: Arc<Budget>) -> Result<Self, JournalError> {
         let (holdings, programs) = (Holdings::open(ports.journal.clone())?, Programs::new(ports.clone()));
         let (places, mirrors) = (Semaphore::new(PLACES), Semaphore::new(MIRRORS));
-        Ok(Self { ports, memory, places, mirrors, holdings, programs, finality: Finality::default() })
+        let (spared, finality) = (Mutex::default(), Finality::default());
+        Ok(Self { ports, memory, places, mirrors, spared, holdings, programs, finality })
     }
 
     /// How far jobs are final, by the events that were taken in.
@@ -108,9 +115,8 @@ impl Keeper {
             let Ok(cid) = held.state.parse() else { continue };
             match self.held(id).own(&cid).await {
                 Ok(true) => {}
-                Ok(false) if held.mirrored => {
-                    tracing::debug!(lane = %held.claim.lane(), %cid, "a mirrored state is gone");
-                }
+                // It is forgotten when it is needed.
+                Ok(false) if held.mirrored => {}
                 Ok(false) => {
                     tracing::error!(lane = %held.claim.lane(), %cid, "a state that this node attested is gone");
                 }
@@ -142,59 +148,55 @@ impl Keeper {
     pub async fn keep(&self, asked: &Asked, worker: Address) -> Result<[u8; 65], KeepError> {
         let id = self.ports.contracts.claim_id(&asked.claim);
         let finalized = self.check(asked, worker).await?;
-        let known = self.holding(id);
-        if known.as_ref().is_none_or(|held| held.mirrored) {
-            let (lane, claim) = (asked.claim.lane(), &asked.claim);
+        if self.holding(id).is_none_or(|held| held.mirrored) {
+            let lane = asked.claim.lane();
             let open =
                 |held: &&Holding| !held.mirrored && held.claim.lane() == lane && held.claim.interval >= finalized;
             let kept = self.holdings.all().iter().filter(open).count();
             if kept >= MOST {
                 return Err(KeepError::Busy);
             }
-            if known.is_none() {
+            if !self.is_here(id).await? {
                 self.take(asked, (worker, finalized), &self.places).await?;
             }
-            self.holdings.update(|holdings| {
-                let it = holdings.iter_mut().filter(|held| self.ports.contracts.claim_id(&held.claim) == id);
-                it.for_each(|held| held.mirrored = false);
-            })?;
-            if self.file_of(id).is_none() {
-                // A newer one took its place meanwhile.
-                return Err(KeepError::Busy);
-            }
-            tracing::info!(%lane, claim.interval, "a state is kept for its worker");
+            self.hold_on_to(id).await?;
+            tracing::info!(%lane, asked.claim.interval, "a state is kept for its worker");
         }
         Ok(self.ports.identity.sign(self.ports.contracts.holding(id))?)
     }
 
-    /// Fetches the state that a claim ends in from the claim's worker, who asks, to have it at hand until that of a
-    /// newer claim of the lane is here; one that all stages have claimed stays until a newer one of those is. Nothing
-    /// is attested.
-    ///
-    /// # Errors
-    /// [`KeepError`].
-    pub async fn mirror(&self, asked: &Asked, worker: Address) -> Result<(), KeepError> {
-        let id = self.ports.contracts.claim_id(&asked.claim);
-        let finalized = self.check(asked, worker).await?;
-        let (lane, number) = (asked.claim.lane(), asked.claim.interval);
-        if self.file_of(id).is_none() {
-            // Or a worker could have the same states fetched again and again.
-            if self.holdings.all().iter().any(|held| held.claim.lane() == lane && held.claim.interval > number) {
-                return Err(KeepError::Older);
-            }
-            self.take(asked, (worker, finalized), &self.mirrors).await?;
+    /// Whether the state that a claim ends in is kept here, and its file is. What is mirrored may have lost it in a kill,
+    /// or with its job, and is forgotten then.
+    async fn is_here(&self, id: ClaimId) -> Result<bool, KeepError> {
+        let _pins = self.ports.pins.lock().await;
+        self.is_whole(id).await
+    }
+
+    /// The same for who holds the pins.
+    async fn is_whole(&self, id: ClaimId) -> Result<bool, KeepError> {
+        let Some(held) = self.holding(id) else { return Ok(false) };
+        if !held.mirrored {
+            return Ok(true);
         }
-        let everywhere = self.finality.claimed_everywhere(lane.job);
-        let of_lane = |held: &Holding| held.mirrored && held.claim.lane() == lane;
-        // Its job would go on from there.
-        let usable = {
-            let all = self.holdings.all();
-            let mirrored = all.iter().filter(|held| of_lane(held)).map(|held| held.claim.interval);
-            mirrored.filter(|interval| *interval < everywhere).max()
-        };
-        let older =
-            |held: &Holding| of_lane(held) && held.claim.interval < number && Some(held.claim.interval) != usable;
-        Ok(self.drop_where(older).await?)
+        let cid: Cid = held.state.parse().map_err(|_| KeepError::Unknown)?;
+        let is_whole = self.held(id).own(&cid).await?;
+        if !is_whole {
+            self.holdings.update(|holdings| holdings.retain(|other| *other != held))?;
+        }
+        Ok(is_whole)
+    }
+
+    /// What is mirrored stays from now on. Nobody drops it meanwhile.
+    async fn hold_on_to(&self, id: ClaimId) -> Result<(), KeepError> {
+        let _pins = self.ports.pins.lock().await;
+        if !self.is_whole(id).await? {
+            // A newer one took its place.
+            return Err(KeepError::Busy);
+        }
+        Ok(self.holdings.update(|holdings| {
+            let it = holdings.iter_mut().filter(|held| self.ports.contracts.claim_id(&held.claim) == id);
+            it.for_each(|held| held.mirrored = false);
+        })?)
     }
 
     /// Whether a claim is one of this worker's, on chain and not void; how many of its lane are final.
@@ -352,6 +354,7 @@ impl Keeper {
                 let most = past.len().saturating_sub(PAST);
                 let oldest = past.get(..most).unwrap_or_default();
                 self.programs.forget(*job);
+                self.spared().retain(|lane, _| lane.job != *job);
                 self.drop_where(|held| held.over && oldest.contains(&held.claim.lane())).await
             }
             _ => Ok(()),

@@ -7,5 +7,5 @@ mod pairs;
 mod programs;
 
 pub use self::error::KeepError;
-pub use self::keeper::{Asked, Keeper};
+pub use self::keeper::{Asked, Keeper, SPARED};
 pub use self::pairs::{holders, keeper_of, ward_of};

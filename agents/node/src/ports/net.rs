@@ -31,7 +31,7 @@ impl Protocol {
     /// Name on the wire, with its version.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Rpc => "/tensorlink/rpc/1",
+            Self::Rpc => "/tensorlink/rpc/2",
             Self::Tensor => "/tensorlink/tensor/1",
             Self::Block => "/tensorlink/block/1",
             Self::Native => "/tensorlink/native/1",

@@ -12,8 +12,8 @@ use super::Fetching;
 use crate::result::{Claims, ResultError};
 use crate::told::claims_of;
 
-/// The newest intervals, whose states their own workers have.
-const RECENT: u32 = 16;
+/// The newest intervals, whose states their own workers have; or, where copying takes long, their keepers.
+const RECENT: u32 = 48;
 /// Intervals whose states are asked for.
 const ASKED: usize = 64;
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use cid::Cid;
 use tensorlink_node::Ports;
-use tensorlink_node::custody::keeper_of;
+use tensorlink_node::custody::{SPARED, keeper_of};
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::ports::{ChainError, NetError, Protocol};
 use tensorlink_node::wire::rpc::{Request, Response};
@@ -20,8 +20,6 @@ use crate::record::{Interval, LaneLog};
 
 /// Waits between attempts to find a holder: the first, and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(8));
-/// After a state was mirrored, none is for so many times as long as that took.
-const SPARED: u32 = 20;
 /// Where the other stages do not claim, a lane has its own newest state kept when this part of a window is over.
 const ALONE: u64 = 2;
 
@@ -165,7 +163,9 @@ impl Holders {
                 }
                 Err(error) => {
                     tracing::debug!(lane = %record.lane, %error, "nobody mirrors this state yet");
-                    PAUSE.1.max(began.elapsed().saturating_mul(SPARED))
+                    // Who does not answer has fetched nothing.
+                    let fetched = matches!(error, Unheld::Declined(..));
+                    if fetched { PAUSE.1.max(began.elapsed().saturating_mul(SPARED)) } else { PAUSE.1 }
                 }
             };
             tokio::select! {

@@ -93,6 +93,11 @@ async fn tell_unreached(node: &Node, config: &Config) -> Infallible {
     std::future::pending().await
 }
 
+/// What each worker is to have at risk, by what was said.
+fn worker_stake(args: &HireArgs) -> Result<u128> {
+    parse_amount(&args.worker_stake)?.try_into().ok().context("--worker-stake is too large")
+}
+
 impl<'a> Hiring<'a> {
     /// Starts a node and looks for workers.
     pub async fn look(config: &Config, args: &'a HireArgs, shutdown: &CancellationToken) -> Result<Self> {
@@ -113,7 +118,7 @@ impl<'a> Hiring<'a> {
     /// The same with a role that runs.
     pub async fn with(node: Node, user: Arc<User>, args: &'a HireArgs) -> Result<Self> {
         let deposit = parse_amount(&args.deposit)?;
-        let stake: u128 = parse_amount(&args.worker_stake)?.try_into().ok().context("--worker-stake is too large")?;
+        let stake = worker_stake(args)?;
         let token = match args.token {
             Token::Sno => node.ports.chain.deployment().sno,
             Token::Eth => Address::ZERO,
@@ -144,6 +149,8 @@ impl<'a> Hiring<'a> {
     /// Looks for workers anew, from the same node, for so many stages.
     pub async fn look_for(&mut self, stages: u16, config: &Config, shutdown: &CancellationToken) -> Result<()> {
         (self.stages, self.said) = (stages, Some(stages));
+        // It may have been raised for larger stages.
+        self.asked.stake = worker_stake(self.args)?;
         self.candidates.clear();
         self.find(config, shutdown).await
     }

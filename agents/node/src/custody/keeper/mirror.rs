@@ -1,0 +1,67 @@
+//! The newest state of each lane, at hand without a signature: a job that loses its worker goes on from there.
+
+use std::collections::HashMap;
+use std::sync::{MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tensorlink_types::{Address, Lane};
+
+use super::{Asked, Holding, KeepError, Keeper};
+
+/// To mirror states takes this part of the time.
+pub const SPARED: u32 = 20;
+
+impl Keeper {
+    /// Fetches the state that a claim ends in from the claim's worker, who asks, to have it at hand until that of a
+    /// newer claim of the lane is here; one that all stages have claimed stays until a newer one of those is. Nothing
+    /// is attested.
+    ///
+    /// # Errors
+    /// [`KeepError`].
+    pub async fn mirror(&self, asked: &Asked, worker: Address) -> Result<(), KeepError> {
+        let id = self.ports.contracts.claim_id(&asked.claim);
+        let finalized = self.check(asked, worker).await?;
+        let (lane, number) = (asked.claim.lane(), asked.claim.interval);
+        if !self.is_here(id).await? {
+            // Or a worker could have the same states fetched again and again.
+            if self.holdings.all().iter().any(|held| held.claim.lane() == lane && held.claim.interval > number) {
+                return Err(KeepError::Older);
+            }
+            self.begin(lane)?;
+            let began = Instant::now();
+            let taken = self.take(asked, (worker, finalized), &self.mirrors).await;
+            self.spare(lane, began.elapsed());
+            taken?;
+        }
+        let everywhere = self.finality.claimed_everywhere(lane.job);
+        let of_lane = |held: &Holding| held.mirrored && held.claim.lane() == lane;
+        // Its job would go on from the newest that all stages have claimed. The next after that will be it soon, however
+        // many newer ones come meanwhile.
+        let (usable, next) = {
+            let all = self.holdings.all();
+            let mirrored = || all.iter().filter(|held| of_lane(held)).map(|held| held.claim.interval);
+            (mirrored().filter(|one| *one < everywhere).max(), mirrored().filter(|one| *one >= everywhere).min())
+        };
+        let is_old = |held: &Holding| {
+            let interval = Some(held.claim.interval);
+            of_lane(held) && interval < Some(number) && interval != usable && interval != next
+        };
+        Ok(self.drop_where(is_old).await?)
+    }
+
+    /// Begins to mirror a state of a lane, if the last has not taken more than its part of the time.
+    fn begin(&self, lane: Lane) -> Result<(), KeepError> {
+        let spared = self.spared().get(&lane).copied();
+        if spared.is_some_and(|until| self.ports.clock.now() < until) { Err(KeepError::Busy) } else { Ok(()) }
+    }
+
+    /// To mirror a state of a lane took so long: no other is for many times as long.
+    fn spare(&self, lane: Lane, took: Duration) {
+        let until = self.ports.clock.now().saturating_add(took.saturating_mul(SPARED - 1).as_secs());
+        self.spared().insert(lane, until);
+    }
+
+    pub(super) fn spared(&self) -> MutexGuard<'_, HashMap<Lane, u64>> {
+        self.spared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
