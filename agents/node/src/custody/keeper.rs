@@ -165,8 +165,8 @@ impl Keeper {
         Ok(self.ports.identity.sign(self.ports.contracts.holding(id))?)
     }
 
-    /// Whether the state that a claim ends in is kept here, and its file is. What is mirrored may have lost it in a kill,
-    /// or with its job, and is forgotten then.
+    /// Whether the state that a claim ends in is kept here, and its file is. What is mirrored may have lost it in a
+    /// kill, or with its job, and is forgotten then.
     async fn is_here(&self, id: ClaimId) -> Result<bool, KeepError> {
         let _pins = self.ports.pins.lock().await;
         self.is_whole(id).await

@@ -35,8 +35,8 @@ impl Keeper {
         }
         let everywhere = self.finality.claimed_everywhere(lane.job);
         let of_lane = |held: &Holding| held.mirrored && held.claim.lane() == lane;
-        // Its job would go on from the newest that all stages have claimed. The next after that will be it soon, however
-        // many newer ones come meanwhile.
+        // Its job would go on from the newest that all stages have claimed. The next after that will be it soon,
+        // however many newer ones come meanwhile.
         let (usable, next) = {
             let all = self.holdings.all();
             let mirrored = || all.iter().filter(|held| of_lane(held)).map(|held| held.claim.interval);
