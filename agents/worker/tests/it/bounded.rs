@@ -134,6 +134,9 @@ fn bounded(folder: &Path, by_libtorch: bool, intervals: u32, data: Option<u64>) 
         // On Intel's processors, MKL would keep buffers of its own for each thread: tens of megabytes, which no
         // lane owns.
         .env("MKL_DISABLE_FAST_MM", "1")
+        // Where memory is short, to name the frames of a panic takes more than there is, and Rust waits for ever for
+        // the lock that it holds itself.
+        .env("RUST_BACKTRACE", "0")
         .envs(by_libtorch.then_some((BY_LIBTORCH, "1")))
         .output()
         .unwrap()
