@@ -11,7 +11,7 @@ use tensorlink_node::wire::rpc::{Request, Response};
 use tensorlink_node::wire::{decode, encode};
 use tensorlink_node::{Keeper, Ports};
 use tensorlink_types::abi::Claim;
-use tensorlink_types::{Address, ClaimId, JobId};
+use tensorlink_types::{ClaimId, JobId};
 use tokio::sync::{Semaphore, mpsc, watch};
 
 /// Requests answered at once; the keeper fetches fewer states at a time.
@@ -75,12 +75,13 @@ impl Keeping {
 
     async fn answer(&self, Incoming { peer, body, reply }: Incoming) {
         let response = match decode("request", &body) {
-            Ok(Request::Keep { claim, committed_at, state }) => self.keep(peer, (claim, committed_at, state)).await,
-            Ok(Request::Mirror { claim, committed_at, state }) => self.mirror(peer, (claim, committed_at, state)).await,
-            Ok(Request::EndState(claim)) => {
-                let declined = || Response::Declined("that state is not kept here".into());
-                self.file_of(claim).map_or_else(declined, |cid| Response::EndState(cid.to_bytes()))
+            Ok(Request::Keep { claim, committed_at, state }) => {
+                self.keeper.answer_keep(self.asked((claim, committed_at, state)), peer).await
             }
+            Ok(Request::Mirror { claim, committed_at, state }) => {
+                self.keeper.answer_mirror(self.asked((claim, committed_at, state)), peer).await
+            }
+            Ok(Request::EndState(claim)) => self.keeper.answer_end_state(claim),
             Ok(_) => Response::Declined("a user keeps states of its jobs and answers nothing else".into()),
             Err(error) => Response::Declined(error.to_string()),
         };
@@ -91,26 +92,13 @@ impl Keeping {
         }
     }
 
-    async fn keep(&self, peer: Address, told: (Claim, u64, Vec<u8>)) -> Response {
-        let Some(asked) = self.asked(told) else { return not_ours() };
-        match self.keeper.keep(&asked, peer).await {
-            Ok(signature) => Response::Holding(signature.to_vec()),
-            Err(error) => Response::Declined(error.to_string()),
-        }
-    }
-
-    async fn mirror(&self, peer: Address, told: (Claim, u64, Vec<u8>)) -> Response {
-        let Some(asked) = self.asked(told) else { return not_ours() };
-        match self.keeper.mirror(&asked, peer).await {
-            Ok(()) => Response::Done,
-            Err(error) => Response::Declined(error.to_string()),
-        }
-    }
-
     /// What is asked of the user of a job, if we are it.
-    fn asked(&self, (claim, committed_at, state): (Claim, u64, Vec<u8>)) -> Option<Asked> {
-        let manifest = self.own_manifest(claim.lane().job)?;
-        Some(Asked { claim, committed_at, state: Cid::try_from(state).ok()?, manifest })
+    fn asked(&self, (claim, committed_at, state): (Claim, u64, Vec<u8>)) -> Result<Asked, String> {
+        match (self.own_manifest(claim.lane().job), Cid::try_from(state)) {
+            (Some(manifest), Ok(state)) => Ok(Asked { claim, committed_at, state, manifest }),
+            (None, _) => Err("not a job of this user".into()),
+            (_, Err(error)) => Err(format!("the state has no CID: {error}")),
+        }
     }
 
     /// CID of the manifest of a job that we posted.
@@ -122,8 +110,4 @@ impl Keeping {
             _ => None,
         })
     }
-}
-
-fn not_ours() -> Response {
-    Response::Declined("not a job of this user".into())
 }

@@ -1,5 +1,6 @@
 //! Keeps states for others, and gives them to who asks.
 
+mod answers;
 mod mirror;
 
 use std::collections::{HashMap, HashSet};

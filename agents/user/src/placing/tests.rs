@@ -7,6 +7,7 @@ use tensorlink_node::footprint::Footprint;
 use tensorlink_node::price::{Prices, multiply_adds};
 use tensorlink_node::speed::{Measured, Speed};
 use tensorlink_node::wire::gossip::WorkerAdvert;
+use tensorlink_placement::measured::Observation;
 use tensorlink_placement::model::{Cost, Kind, Layer, ModelProfile};
 use tensorlink_placement::node::Precision;
 use tensorlink_training::calibrate::Calibration;
@@ -54,10 +55,14 @@ fn wish(objective: Objective, stages: Option<usize>, chains: usize) -> Wish {
     Wish { objective, strategy: Strategy::Best, stages, chains }
 }
 
+/// A candidate whose speed nobody saw.
+const fn unseen(candidate: &Candidate, away: f64) -> Seen<'_> {
+    Seen { candidate, away, observed: Vec::new() }
+}
+
 /// The placement on candidates that are as far as this, by address and end.
 fn placed(work: &Work, candidates: &[Candidate], away: &[f64], wish: Wish) -> Result<Vec<(u8, usize)>, Refusal> {
-    let seen: Vec<Seen<'_>> =
-        candidates.iter().zip(away).map(|(candidate, away)| Seen { candidate, away: *away }).collect();
+    let seen: Vec<Seen<'_>> = candidates.iter().zip(away).map(|(candidate, away)| unseen(candidate, *away)).collect();
     let Placement { lanes, cut } = Market::new(work, &seen).place(&wish)?;
     let lane = |(node, layers): (&usize, &Range<usize>)| (candidates[*node].address.as_slice()[19], layers.end);
     Ok(lanes.iter().zip(cut.iter().cycle()).map(lane).collect())
@@ -72,6 +77,19 @@ fn who_is_three_times_as_fast_has_three_times_the_layers() {
     assert_eq!(found[0].1, if slow == 0 { 2 } else { 6 });
     found.sort_unstable();
     assert_eq!([found[0].0, found[1].0], [1, 2]);
+}
+
+#[test]
+fn whoever_was_seen_to_be_slower_than_it_says_is_placed_by_what_it_did() {
+    let candidates = [(1, 10, 1 << 20), (2, 30, 1 << 20)].map(candidate);
+    let work = work(8, Setting::Fast);
+    let fastest = |share: Option<f64>| {
+        let observed = share.map(|share| Observation { share, paid: 4.0, age: 0.0 });
+        let liar = Seen { observed: observed.into_iter().collect(), ..unseen(&candidates[1], 0.0) };
+        let market = Market::new(&work, &[unseen(&candidates[0], 0.0), liar]);
+        market.place(&wish(Objective::Latency, Some(1), 1)).unwrap().lanes
+    };
+    assert_eq!([None, Some(1.0), Some(0.4), Some(0.3)].map(fastest), [[1], [1], [1], [0]].map(Vec::from));
 }
 
 #[test]
@@ -115,7 +133,7 @@ fn replicas_have_the_same_cut_and_stand_one_after_the_other() {
 #[test]
 fn the_picture_names_workers_and_tells_who_is_the_bottleneck() {
     let candidates = [(1, 10, 1 << 20), (2, 30, 1 << 20), (3, 20, 1 << 20)].map(candidate);
-    let seen: Vec<Seen<'_>> = candidates.iter().map(|candidate| Seen { candidate, away: 0.001 }).collect();
+    let seen: Vec<Seen<'_>> = candidates.iter().map(|candidate| unseen(candidate, 0.001)).collect();
     let work = work(8, Setting::Fast);
     let market = Market::new(&work, &seen);
     let wish = wish(Objective::Throughput, Some(2), 1);
@@ -165,19 +183,37 @@ fn a_trainings_layers_cost_what_its_programs_multiply() {
     }
 }
 
-/// Programs of a draft in these stages.
-fn programs(draft: &Draft, calibration: &Calibration, cut: &[Range<usize>]) -> Vec<Program> {
-    let prepared = draft.compile(cut, |_, _, _, _| Ok(calibration.clone())).unwrap();
-    prepared.stages.into_iter().map(|stage| stage.program).collect()
+/// A draft, what was calibrated for it, and its layers.
+struct Calibrated {
+    draft: Draft,
+    calibration: Calibration,
+    layers: usize,
+}
+
+impl Calibrated {
+    fn new() -> Self {
+        let draft = draft(1);
+        let calibration = draft.training.calibrate(&draft.data.training, 2, 1).unwrap();
+        let layers = draft.training.layers.len();
+        Self { draft, calibration, layers }
+    }
+
+    /// Programs of these stages.
+    fn programs(&self, cut: &[Range<usize>]) -> Vec<Program> {
+        let prepared = self.draft.compile(cut, |_, _, _, _| Ok(self.calibration.clone())).unwrap();
+        prepared.stages.into_iter().map(|stage| stage.program).collect()
+    }
+
+    /// The program of each layer alone.
+    fn alone(&self) -> Vec<Program> {
+        self.programs(&(0..self.layers).map(|layer| layer..layer + 1).collect::<Vec<_>>())
+    }
 }
 
 #[test]
 fn a_stage_that_is_cut_anew_needs_no_more_memory_than_its_layers_are_said_to() {
-    let draft = draft(1);
-    let count = draft.training.layers.len();
-    let calibration = draft.training.calibrate(&draft.data.training, 2, 1).unwrap();
-    let each: Vec<Range<usize>> = (0..count).map(|layer| layer..layer + 1).collect();
-    let layers = programs(&draft, &calibration, &each);
+    let calibrated = Calibrated::new();
+    let (count, layers) = (calibrated.layers, calibrated.alone());
     for steps in [1, 400] {
         let work = Work::resumed("small", &layers, steps);
         assert_eq!((work.model.layers.len(), work.setting), (count, Setting::Fast));
@@ -190,7 +226,7 @@ fn a_stage_that_is_cut_anew_needs_no_more_memory_than_its_layers_are_said_to() {
             for end in first + 1..=count {
                 let cut: Vec<Range<usize>> =
                     [0..first, first..end, end..count].into_iter().filter(|stage| !stage.is_empty()).collect();
-                for (program, range) in programs(&draft, &calibration, &cut).iter().zip(&cut) {
+                for (program, range) in calibrated.programs(&cut).iter().zip(&cut) {
                     let (needed, said) = (needed(program), said(range));
                     assert!(needed <= said, "{range:?} of {steps} steps needs {needed} bytes, said is {said}");
                 }
@@ -206,12 +242,10 @@ fn a_stage_that_is_cut_anew_needs_no_more_memory_than_its_layers_are_said_to() {
 
 #[test]
 fn what_is_left_of_a_training_is_placed_by_what_its_programs_multiply() {
-    let draft = draft(1);
-    let count = draft.training.layers.len();
-    let calibration = draft.training.calibrate(&draft.data.training, 2, 1).unwrap();
-    let each: Vec<Range<usize>> = (0..count).map(|layer| layer..layer + 1).collect();
-    let work = Work::resumed("small", &programs(&draft, &calibration, &each), 10);
-    let whole = programs(&draft, &calibration, &[Range { start: 0, end: count }]);
+    let calibrated = Calibrated::new();
+    let count = calibrated.layers;
+    let work = Work::resumed("small", &calibrated.alone(), 10);
+    let whole = calibrated.programs(&[Range { start: 0, end: count }]);
     let foretold = work.model.layers.iter().map(|layer| layer.training.macs).sum::<f64>() * f64::from(work.together);
     let multiplied = multiply_adds(&whole[0]) as f64;
     assert!((foretold / multiplied - 1.0).abs() < 0.01, "{foretold} {multiplied}");

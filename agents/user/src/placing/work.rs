@@ -44,29 +44,10 @@ impl Work {
         if let Some(last) = costs.last_mut() {
             last.bytes = last.bytes.saturating_add(rows.labels.ty().byte_len());
         }
-        // What is multiplied is there anew in every micro-batch; nothing waits for weights to be read.
-        let layer = |cost: &LayerCost| {
-            let cost = Cost {
-                macs: number(cost.multiply_adds),
-                reads: 0.0,
-                state: cost.bytes as f64,
-                activations: number(cost.handed),
-            };
-            // A worker's bytes are those of its state: what its weights are of them is not told apart.
-            Layer { weights: 1.0, decode: cost, prefill: cost, training: cost }
-        };
-        Self {
-            model: ModelProfile {
-                name: draft.name.clone(),
-                precision: Precision::Int16,
-                micro_batch: 1.0,
-                layers: costs.iter().map(layer).collect(),
-            },
-            kind: Kind::Training,
-            setting: if training.operand_bits() == 8 { Setting::Fast } else { Setting::Reference },
-            beside: TABLES,
-            together: training.passes(),
-        }
+        let layer = |cost: &LayerCost| trained(number(cost.multiply_adds), cost.bytes, cost.handed);
+        let layers = costs.iter().map(layer).collect();
+        let is_fast = training.operand_bits() == 8;
+        Self::of_layers(&draft.name, layers, is_fast, (TABLES, training.passes()))
     }
 
     /// What is left of a training, by the programs of its single layers, with so many steps in an interval. Stages of
@@ -79,30 +60,27 @@ impl Work {
         let edges = most(|program| &program.from_previous).saturating_add(most(|program| &program.from_next));
         let passes = layers.first().map_or(1, |program| program.micro_batches.max(1));
         let layer = |program: &Program| {
-            let cost = Cost {
-                macs: (multiply_adds(program) as f64 / f64::from(passes)).max(1.0),
-                reads: 0.0,
-                state: Footprint::training(program, 0).alone() as f64,
-                activations: number(given(program).div_ceil(passes.into())),
-            };
-            Layer { weights: 1.0, decode: cost, prefill: cost, training: cost }
+            let macs = (multiply_adds(program) as f64 / f64::from(passes)).max(1.0);
+            trained(macs, Footprint::training(program, 0).alone(), given(program).div_ceil(passes.into()))
         };
         let of_bytes = |operator: &Operator| {
             matches!(operator.opcode, Opcode::MatMul | Opcode::ScaledMatMul)
                 && operator.operands.iter().take(2).all(|operand| operand.ty.bits() <= 8)
         };
         let is_fast = layers.iter().flat_map(|program| &program.operators).any(of_bytes);
+        let beside = Footprint::received(edges.saturating_mul(steps.into())).alone();
+        Self::of_layers(name, layers.iter().map(layer).collect(), is_fast, (beside, passes))
+    }
+
+    /// A training of these layers, with products of 8 bits or of 16.
+    fn of_layers(name: &str, layers: Vec<Layer>, is_fast: bool, (beside, together): (u64, u32)) -> Self {
+        let precision = Precision::Int16;
         Self {
-            model: ModelProfile {
-                name: name.to_owned(),
-                precision: Precision::Int16,
-                micro_batch: 1.0,
-                layers: layers.iter().map(layer).collect(),
-            },
+            model: ModelProfile { name: name.to_owned(), precision, micro_batch: 1.0, layers },
             kind: Kind::Training,
             setting: if is_fast { Setting::Fast } else { Setting::Reference },
-            beside: Footprint::received(edges.saturating_mul(steps.into())).alone(),
-            together: passes,
+            beside,
+            together,
         }
     }
 
@@ -179,6 +157,14 @@ impl Work {
     pub fn seconds(&self, latency: f64, bottleneck: f64) -> f64 {
         bottleneck.mul_add(f64::from(self.together.saturating_sub(1)), latency)
     }
+}
+
+/// A layer that is trained: its multiply-adds in a micro-batch, a worker's bytes, and those that it hands on.
+fn trained(macs: f64, bytes: u64, handed: u64) -> Layer {
+    // What is multiplied is there anew in every micro-batch; nothing waits for weights to be read. What a worker's
+    // weights are of its bytes is not told apart.
+    let cost = Cost { macs, reads: 0.0, state: bytes as f64, activations: number(handed) };
+    Layer { weights: 1.0, decode: cost, prefill: cost, training: cost }
 }
 
 /// Bytes that a stage hands on.

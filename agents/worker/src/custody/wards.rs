@@ -48,14 +48,12 @@ impl Wards {
 
     /// Keeps the state of the lane whose keeper we are.
     pub(crate) async fn keep(&self, peer: Address, told: (Claim, u64, Vec<u8>)) -> Response {
-        let kept = async { self.keeper.keep(&self.asked(told).await?, peer).await.map_err(text) };
-        kept.await.map_or_else(Response::Declined, |signature| Response::Holding(signature.to_vec()))
+        self.keeper.answer_keep(self.asked(told).await, peer).await
     }
 
     /// Has the newest state of the lane whose keeper we are at hand.
     pub(crate) async fn mirror(&self, peer: Address, told: (Claim, u64, Vec<u8>)) -> Response {
-        let mirrored = async { self.keeper.mirror(&self.asked(told).await?, peer).await.map_err(text) };
-        mirrored.await.map_or_else(Response::Declined, |()| Response::Done)
+        self.keeper.answer_mirror(self.asked(told).await, peer).await
     }
 
     /// What is asked of the keeper of a lane, if we are it.
@@ -73,8 +71,7 @@ impl Wards {
 
     /// CID of a state that we keep.
     pub(crate) fn kept(&self, claim: ClaimId) -> Response {
-        let declined = || Response::Declined("that state is not kept here".into());
-        self.keeper.file_of(claim).map_or_else(declined, |cid| Response::EndState(cid.to_bytes()))
+        self.keeper.answer_end_state(claim)
     }
 
     /// Fetches the shard of the lane whose keeper we are, once: a job starts when each of its shards has two holders.
