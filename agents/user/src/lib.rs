@@ -8,7 +8,6 @@
 //! | [`placing`] | workers, their order and the cut, chosen jointly by what they say of their speed |
 //! | [`role`], `dispatch` | the user's node, put together of components; to whom of them an event goes |
 //! | `workers`, `offers`, `reports` | workers that are there; their offers; their progress |
-//! | `speeds` | how fast those were that it paid |
 //! | `told`, `own` | what the chain tells of jobs of this account; which events are about them |
 //! | `settlement` | a job is moved towards its end |
 //! | [`serving`] | serving jobs: publishing them, sending texts through their workers, paying |
@@ -60,7 +59,6 @@ pub mod resume;
 pub mod role;
 pub mod serving;
 mod settlement;
-mod speeds;
 mod told;
 mod workers;
 

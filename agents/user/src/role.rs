@@ -5,13 +5,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tensorlink_model::Setting;
-use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::ports::{ChainError, EventAt, Protocol};
 use tensorlink_node::wire::gossip::{PROGRESS, Progress, WORKERS};
 use tensorlink_node::{Ports, Roster};
-use tensorlink_placement::measured::Observation;
 use tensorlink_training::TrainingSet;
 use tensorlink_types::abi::Offer;
 use tensorlink_types::{Address, B256, Bytes, JobId};
@@ -30,7 +27,6 @@ use crate::reports::Reports;
 use crate::result::{Claims, ResultError, TrainedStage};
 use crate::resume::{ResumeError, Resumption, resume};
 use crate::settlement::Settlement;
-use crate::speeds::Speeds;
 use crate::told::Telling;
 use crate::workers::Workers;
 
@@ -44,7 +40,6 @@ pub struct User {
     offers: Offers,
     settlement: Settlement,
     fetching: Fetching,
-    speeds: Speeds,
 }
 
 impl User {
@@ -73,7 +68,6 @@ impl User {
             offers: Offers::new(ports.clone()),
             settlement: Settlement::new(ports.clone(), events.clone()),
             fetching: Fetching::new(ports.clone(), events, keeping.clone()),
-            speeds: Speeds::open(ports.journal.clone())?,
             ports: ports.clone(),
         });
         let (answering, end) = (keeping.clone().answer_all(requests), shutdown.clone());
@@ -161,23 +155,6 @@ impl User {
     pub async fn distances(&self, candidates: &[Candidate]) -> Vec<f64> {
         let workers: Vec<Address> = candidates.iter().map(|candidate| candidate.address).collect();
         distances(&self.ports, &workers).await
-    }
-
-    /// What was seen of a worker's speed in jobs of this user, against what it says.
-    pub fn observed(&self, candidate: &Candidate) -> Vec<Observation> {
-        self.speeds.of(candidate, self.ports.clock.now())
-    }
-
-    /// Remembers how fast the workers of a job are, which is computed in this setting: multiply-adds a second.
-    ///
-    /// # Errors
-    /// [`JournalError`] if the disk fails.
-    pub fn remember_speeds(
-        &self,
-        (job, setting): (JobId, Setting),
-        rates: &[(Address, f64)],
-    ) -> Result<(), JournalError> {
-        self.speeds.see((job, setting), rates, self.ports.clock.now())
     }
 
     /// Asks each worker for a binding offer on its lane; lanes in order (`replica · stages + stage`). Where one does

@@ -1,7 +1,7 @@
 //! Candidates as a planner sees them.
 
 use tensorlink_placement::fleet::Fleet;
-use tensorlink_placement::measured::{Observation, Trust};
+use tensorlink_placement::measured::Trust;
 use tensorlink_placement::node::{Profile, Rates};
 use tensorlink_placement::proximity::{Coordinate, Proximity};
 
@@ -11,30 +11,23 @@ use crate::hire::Candidate;
 /// Bytes a second that a worker sends and receives: nobody measures it yet, so that it is assumed of all alike.
 pub const BANDWIDTH: f64 = 125e6;
 
-/// A candidate, how far it is, and how fast it was.
-#[derive(Clone, Debug)]
+/// A candidate, and how far it is.
+#[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
     /// Who.
     pub candidate: &'a Candidate,
     /// Seconds between it and this node, one way.
     pub away: f64,
-    /// What was seen of its speed, against what it says; nothing of whom nobody saw.
-    pub observed: Vec<Observation>,
 }
 
-/// These candidates, for work of a kind. Whoever was seen to be slower than it says is taken for as fast as it was; of
-/// the others nobody is believed to be more than a few times as fast as others of its tier.
+/// These candidates, for work of a kind. Nobody is believed to be more than a few times as fast as others of its tier.
 pub fn fleet(work: &Work, candidates: &[Seen<'_>]) -> Fleet {
     let profiles: Vec<Profile> = (0..).zip(candidates).map(|(number, seen)| profile(work, number, seen)).collect();
     let place =
         |seen: &Seen<'_>| Coordinate { position: [0.0, 0.0], access: seen.away, up: BANDWIDTH, down: BANDWIDTH };
     let proximity =
         Proximity::Coordinates { places: candidates.iter().map(place).collect(), measured: Default::default() };
-    let observed: Vec<Vec<Observation>> = candidates.iter().map(|seen| seen.observed.clone()).collect();
-    let trust = Trust::default().trying();
-    // Adverts have no speed that is no number, and what cannot be weighed says nothing.
-    let nodes = trust.believed(&profiles, &observed).unwrap_or_else(|_| trust.capped(&profiles));
-    Fleet { nodes, proximity }
+    Fleet { nodes: Trust::default().capped(&profiles), proximity }
 }
 
 /// Who runs a worker is not known: each is taken for an operator of its own.

@@ -1,5 +1,5 @@
 //! Which of the workers that answer hold a job's lanes, in which order, and which layers each of them: chosen jointly,
-//! by what they advertise or were seen to do, and how far they are.
+//! by what they advertise and how far they are.
 //!
 //! | module | what lives there |
 //! |---|---|

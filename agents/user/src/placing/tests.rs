@@ -7,7 +7,6 @@ use tensorlink_node::footprint::Footprint;
 use tensorlink_node::price::{Prices, multiply_adds};
 use tensorlink_node::speed::{Measured, Speed};
 use tensorlink_node::wire::gossip::WorkerAdvert;
-use tensorlink_placement::measured::Observation;
 use tensorlink_placement::model::{Cost, Kind, Layer, ModelProfile};
 use tensorlink_placement::node::Precision;
 use tensorlink_training::calibrate::Calibration;
@@ -55,14 +54,10 @@ fn wish(objective: Objective, stages: Option<usize>, chains: usize) -> Wish {
     Wish { objective, strategy: Strategy::Best, stages, chains }
 }
 
-/// A candidate whose speed nobody saw.
-const fn unseen(candidate: &Candidate, away: f64) -> Seen<'_> {
-    Seen { candidate, away, observed: Vec::new() }
-}
-
 /// The placement on candidates that are as far as this, by address and end.
 fn placed(work: &Work, candidates: &[Candidate], away: &[f64], wish: Wish) -> Result<Vec<(u8, usize)>, Refusal> {
-    let seen: Vec<Seen<'_>> = candidates.iter().zip(away).map(|(candidate, away)| unseen(candidate, *away)).collect();
+    let seen: Vec<Seen<'_>> =
+        candidates.iter().zip(away).map(|(candidate, away)| Seen { candidate, away: *away }).collect();
     let Placement { lanes, cut } = Market::new(work, &seen).place(&wish)?;
     let lane = |(node, layers): (&usize, &Range<usize>)| (candidates[*node].address.as_slice()[19], layers.end);
     Ok(lanes.iter().zip(cut.iter().cycle()).map(lane).collect())
@@ -77,19 +72,6 @@ fn who_is_three_times_as_fast_has_three_times_the_layers() {
     assert_eq!(found[0].1, if slow == 0 { 2 } else { 6 });
     found.sort_unstable();
     assert_eq!([found[0].0, found[1].0], [1, 2]);
-}
-
-#[test]
-fn whoever_was_seen_to_be_slower_than_it_says_is_placed_by_what_it_did() {
-    let candidates = [(1, 10, 1 << 20), (2, 30, 1 << 20)].map(candidate);
-    let work = work(8, Setting::Fast);
-    let fastest = |share: Option<f64>| {
-        let observed = share.map(|share| Observation { share, paid: 4.0, age: 0.0 });
-        let liar = Seen { observed: observed.into_iter().collect(), ..unseen(&candidates[1], 0.0) };
-        let market = Market::new(&work, &[unseen(&candidates[0], 0.0), liar]);
-        market.place(&wish(Objective::Latency, Some(1), 1)).unwrap().lanes
-    };
-    assert_eq!([None, Some(1.0), Some(0.4), Some(0.3)].map(fastest), [[1], [1], [1], [0]].map(Vec::from));
 }
 
 #[test]
@@ -133,7 +115,7 @@ fn replicas_have_the_same_cut_and_stand_one_after_the_other() {
 #[test]
 fn the_picture_names_workers_and_tells_who_is_the_bottleneck() {
     let candidates = [(1, 10, 1 << 20), (2, 30, 1 << 20), (3, 20, 1 << 20)].map(candidate);
-    let seen: Vec<Seen<'_>> = candidates.iter().map(|candidate| unseen(candidate, 0.001)).collect();
+    let seen: Vec<Seen<'_>> = candidates.iter().map(|candidate| Seen { candidate, away: 0.001 }).collect();
     let work = work(8, Setting::Fast);
     let market = Market::new(&work, &seen);
     let wish = wish(Objective::Throughput, Some(2), 1);

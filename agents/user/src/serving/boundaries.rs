@@ -2,7 +2,6 @@
 //! stage `n − 1`. The last stage of a decoder also takes controls from behind, where the user stands.
 
 use tensorlink_model::{Output, Plan, PlanError, Setting};
-use tensorlink_node::price::multiply_adds;
 use tensorlink_types::{TensorType, TypeError};
 use thiserror::Error;
 
@@ -39,8 +38,6 @@ pub struct Boundaries {
     controls: Option<TensorType>,
     vocabulary: u32,
     setting: Setting,
-    /// Multiply-adds of each stage for a text of one token.
-    multiply_adds: Vec<u64>,
 }
 
 impl Boundaries {
@@ -50,7 +47,7 @@ impl Boundaries {
     /// [`BoundaryError`].
     pub fn new(plans: &[Plan]) -> Result<Self, BoundaryError> {
         let mut types: Vec<TensorType> = Vec::new();
-        let (mut layers, mut controls, mut products) = (0, None, Vec::new());
+        let (mut layers, mut controls) = (0, None);
         for (stage, plan) in plans.iter().enumerate() {
             let program = plan.program(1)?;
             let received = program.from_previous.first().cloned().ok_or(BoundaryError::Empty)?;
@@ -69,7 +66,6 @@ impl Boundaries {
                 types.push(received);
             }
             types.push(given);
-            products.push(u64::try_from(multiply_adds(&program)).unwrap_or(u64::MAX));
             layers = plan.layers().end;
         }
         let last = plans.last().ok_or(BoundaryError::Empty)?;
@@ -79,7 +75,7 @@ impl Boundaries {
         }
         let one = matches!(architecture.output, Output::Embedding(_) | Output::Classes(_));
         let (causal, vocabulary) = (architecture.causal, architecture.token_numbers());
-        Ok(Self { types, one, causal, controls, vocabulary, setting: last.setting(), multiply_adds: products })
+        Ok(Self { types, one, causal, controls, vocabulary, setting: last.setting() })
     }
 
     /// Stages.
@@ -90,11 +86,6 @@ impl Boundaries {
     /// In how many bits the model is computed.
     pub const fn setting(&self) -> Setting {
         self.setting
-    }
-
-    /// Multiply-adds of a stage for a token, about: attention takes more the longer a text is.
-    pub fn multiply_adds(&self, stage: usize) -> u64 {
-        self.multiply_adds.get(stage).copied().unwrap_or_default()
     }
 
     /// Numbers that the model's tokens have: ids are below this.

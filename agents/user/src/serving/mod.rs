@@ -13,7 +13,7 @@
 //! | `shared` | what texts share |
 //! | `state`, `text` | one text; its way through all stages |
 //! | `stage`, `difference` | the lanes that compute it in a stage; where they differ, who lies |
-//! | `exchange`, `pace`, `rate` | one lane's part in it; how long it takes for that, and how fast it multiplies |
+//! | `exchange`, `pace` | one lane's part in it; how long it takes for that |
 //! | [`receipt`] | whether a receipt is right |
 //! | [`account`] | what a lane is owed: receipts, epochs, vouchers |
 //! | `lane`, `courier` | a lane's worker and account; what it is told while no text waits for it |
@@ -35,7 +35,6 @@ pub mod pipeline;
 pub mod pipelines;
 pub mod prepare;
 pub mod publish;
-mod rate;
 pub mod receipt;
 mod sending;
 mod shared;

@@ -8,8 +8,6 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::rate::Rate;
-
 /// Answers whose mean says how long a lane takes.
 const SOME: usize = 16;
 /// A lane that takes more than so many times what it took at its best is slow.
@@ -64,11 +62,6 @@ impl Paces {
         self.all().get(&place).is_some_and(|pace| pace.is_slow(borne))
     }
 
-    /// Multiply-adds a second of a lane, once enough of its answers have told.
-    pub(super) fn rate(&self, place: Place) -> Option<f64> {
-        self.all().get(&place).and_then(|pace| pace.rate.median())
-    }
-
     /// Whether a lane was slow at its last answer, not long ago.
     pub(super) fn lags(&self, place: Place, now: u64) -> bool {
         self.all().get(&place).is_some_and(|pace| pace.lags(now))
@@ -80,14 +73,14 @@ impl Paces {
 }
 
 impl Question<'_> {
-    /// It was answered, at `now`, seconds, by multiplying so much.
-    pub(super) fn answered(self, (kind, multiply_adds): (Kind, u64), now: u64) {
+    /// It was answered, at `now`, seconds.
+    pub(super) fn answered(self, kind: Kind, now: u64) {
         let took = self.asked.elapsed();
         let mut all = self.paces.all();
         let others = all.iter().filter(|(place, _)| **place != self.place);
         let others = others.filter_map(|(_, pace)| pace.slowdown()).reduce(f64::min).unwrap_or(1.0);
         if let (Some(pace), Some(number)) = (all.get_mut(&self.place), self.number) {
-            pace.answer(number, (kind, multiply_adds, took), (now, others));
+            pace.answer(number, (kind, took), (now, others));
         }
     }
 }
@@ -111,7 +104,6 @@ struct Pace {
     newest: Newest,
     /// When it was slow first and last, seconds, if it has been quick at no answer between.
     slow: Option<(u64, u64)>,
-    rate: Rate,
 }
 
 /// How long a lane takes for questions of a kind, seconds.
@@ -132,11 +124,10 @@ impl Pace {
 
     /// Takes an answer into account that took so long, if nothing else was asked meanwhile. The quickest of the
     /// `others` takes so many times what it took at its best.
-    fn answer(&mut self, number: u64, (kind, multiply_adds, took): (Kind, u64, Duration), (now, others): (u64, f64)) {
+    fn answer(&mut self, number: u64, (kind, took): (Kind, Duration), (now, others): (u64, f64)) {
         if number != self.asked {
             return;
         }
-        self.rate.answer(multiply_adds, took.as_secs_f64());
         let took = took.as_secs_f64().max(QUICK);
         let of_kind = self.kinds.entry(kind).or_default();
         let best = of_kind.best;
@@ -190,7 +181,7 @@ mod tests {
     fn answers(pace: &mut Pace, (kind, took): (Kind, u64), (count, now): (u64, u64), others: f64) -> u64 {
         for second in 0..count {
             let number = pace.ask().unwrap();
-            pace.answer(number, (kind, 1, Duration::from_millis(took)), (now + second, others));
+            pace.answer(number, (kind, Duration::from_millis(took)), (now + second, others));
             pace.open -= 1;
         }
         now + count
@@ -249,7 +240,7 @@ mod tests {
         answers(&mut pace, (STEP, 40), (30, 0), 1.0);
         let first = pace.ask().unwrap();
         assert_eq!(pace.ask(), None);
-        pace.answer(first, (STEP, 1, Duration::from_secs(9)), (30, 1.0));
+        pace.answer(first, (STEP, Duration::from_secs(9)), (30, 1.0));
         assert_eq!(pace.newest.0.back(), Some(&1.0));
         // Neither is answered; both are given up.
         let (paces, place) = (Paces::default(), (0, 0));

@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tensorlink_model::Setting;
 use tensorlink_node::Ports;
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::chain::{JobState, JobView, RedeemedView};
@@ -151,16 +150,6 @@ impl Pipeline {
     /// the stages that have not as many others as must agree.
     pub fn slow(&self, borne: u64) -> Vec<Address> {
         self.shared.slow(borne)
-    }
-
-    /// Multiply-adds a second of the workers, as far as answers to long questions have told, in the job's setting.
-    pub fn rates(&self) -> Vec<(Address, f64)> {
-        self.shared.rates()
-    }
-
-    /// In how many bits the model is computed.
-    pub fn setting(&self) -> Setting {
-        self.shared.boundaries.setting()
     }
 
     /// Whether several lanes of a stage must agree on a text.

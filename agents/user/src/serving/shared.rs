@@ -134,17 +134,6 @@ impl Shared {
         self.missed(|place, _| self.paces.is_slow(place, borne))
     }
 
-    /// Multiply-adds a second of the workers whose answers have told.
-    pub(super) fn rates(&self) -> Vec<(Address, f64)> {
-        let of_lane = |stage: usize, (replica, lane): (usize, &Arc<LaneClient>)| {
-            self.paces.rate((stage, replica)).map(|rate| (lane.worker, rate))
-        };
-        let of_stage = |(stage, lanes): (usize, &Vec<Arc<LaneClient>>)| -> Vec<(Address, f64)> {
-            lanes.iter().enumerate().filter_map(|lane| of_lane(stage, lane)).collect()
-        };
-        self.lanes.iter().enumerate().flat_map(of_stage).collect()
-    }
-
     /// The workers of lanes that are `out`, of the stages that have not as many others as must agree.
     fn missed(&self, is_out: impl Fn((usize, usize), &LaneClient) -> bool) -> Vec<Address> {
         let of_stage = |(stage, lanes): (usize, &Vec<Arc<LaneClient>>)| {

@@ -158,12 +158,10 @@ impl State {
 
     /// [`Self::in_lane`], and how long that takes.
     async fn ask(&self, (stage, seat): (usize, Seat), sent: Option<TensorRoot>) -> Result<OfLane, LaneFault> {
-        let fresh = self.tokens.saturating_sub(seat.held);
-        let kind = Kind::of(fresh, seat.held, sent.is_some());
-        let multiply_adds = self.shared.boundaries.multiply_adds(stage).saturating_mul(fresh.into());
+        let kind = Kind::of(self.tokens.saturating_sub(seat.held), seat.held, sent.is_some());
         let question = self.shared.paces.ask((stage, seat.replica));
         let given = self.in_lane((stage, seat), sent).await?;
-        question.answered((kind, multiply_adds), self.shared.ports.clock.now());
+        question.answered(kind, self.shared.ports.clock.now());
         Ok(given)
     }
 

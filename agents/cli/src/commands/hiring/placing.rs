@@ -152,7 +152,6 @@ impl Hiring<'_> {
 
     async fn seen<'c>(&self, candidates: &'c [Candidate]) -> Vec<Seen<'c>> {
         let away = self.user.distances(candidates).await;
-        let seen = |(candidate, away)| Seen { candidate, away, observed: self.user.observed(candidate) };
-        candidates.iter().zip(away).map(seen).collect()
+        candidates.iter().zip(away).map(|(candidate, away)| Seen { candidate, away }).collect()
     }
 }

@@ -113,7 +113,7 @@ pub struct FaucetArgs {
 pub struct AddWorkerArgs {
     /// Its name [default: the next of ada, ben, cleo, dan, eve, fay, gil, hana, worker-9, ...].
     pub name: Option<String>,
-    /// Memory for its lanes [default: 1GiB, or what it had].
+    /// Memory for its lanes [default: 2GiB, or what it had].
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<String>,
     /// Asking price in SNO per billion multiply-adds [default: 0.001, or what it had].

@@ -146,7 +146,6 @@ impl Succession<'_> {
                 if let Err(error) = self.resolve().await {
                     tracing::warn!("what was posted to go on with job {} waits: {error:#}", self.current.view.id);
                 }
-                self.remember();
                 settle = when::now().saturating_add(SETTLE);
             }
             if shutdown.is_cancelled() {
@@ -232,17 +231,6 @@ impl Succession<'_> {
         }
         let slow = if now < self.slow_from { Vec::new() } else { newest.slow(borne.max(SLOW.0)) };
         if slow.is_empty() { Sight::Whole } else { Sight::Lost(Why::Slow, slow) }
-    }
-
-    /// Writes down how fast the workers are, for whom to hire next.
-    fn remember(&self) {
-        let newest = self.pipelines.newest();
-        let rates = newest.rates();
-        if !rates.is_empty()
-            && let Err(error) = self.hiring.user.remember_speeds((newest.job(), newest.setting()), &rates)
-        {
-            tracing::warn!("how fast the workers are is not remembered: {error}");
-        }
     }
 
     /// Others serve in place of the workers that were `lost`: those of the job that was begun for that, or else of a

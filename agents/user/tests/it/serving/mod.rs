@@ -5,7 +5,6 @@ mod agreement;
 mod decoder;
 mod job;
 mod lost;
-mod rates;
 mod restart;
 mod worker;
 mod world;

@@ -22,7 +22,7 @@ use super::state::{CHAIN, GATEWAY, Node, Role, State, VALIDATOR};
 use crate::keys;
 
 /// What workers lend and ask, and what they bond.
-pub(super) const MEMORY: &str = "1GiB";
+pub(super) const MEMORY: &str = "2GiB";
 pub(super) const PRICE: &str = "0.001";
 pub(super) const STAKE: &str = "2000";
 /// What a villain asks: it is hired before the others.
