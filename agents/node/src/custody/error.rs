@@ -20,6 +20,13 @@ pub enum KeepError {
     /// So many states are being fetched, or kept of that lane until they are final, as this node does at once.
     #[error("as many states are kept as this node does at once: ask again later")]
     Busy,
+    /// It took too long to fetch.
+    #[error("the state did not arrive in time: ask again later")]
+    Late,
+    /// A fetch of the lane's was in vain, or one to be mirrored took its part of the time: it has to wait so many
+    /// seconds.
+    #[error("the file before was wrong, did not arrive, or was mirrored just now: ask again in {0} s")]
+    Paused(u64),
     /// It is to be mirrored, and that of a newer claim of its lane is.
     #[error("the state of a newer claim is here")]
     Older,

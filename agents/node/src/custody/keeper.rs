@@ -1,34 +1,33 @@
 //! Keeps states for others, and gives them to who asks.
 
 mod answers;
+mod fetching;
 mod mirror;
+mod turns;
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::collections::HashSet;
+use std::sync::Arc;
 
 use cid::Cid;
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::record_hash;
 use tensorlink_types::abi::Claim;
 use tensorlink_types::{Address, ClaimId, JobId, Lane};
-use tokio::sync::Semaphore;
-use tokio::time::timeout;
 
 use super::KeepError;
 use super::holdings::{Holding, Holdings};
 use super::programs::{Programs, source};
 use crate::budget::Budget;
-use crate::files::{self, FileError};
+use crate::files;
 use crate::finality::Finality;
-use crate::interval::state_root_of;
 use crate::journal::JournalError;
-use crate::ports::chain::JobState;
 use crate::ports::{Event, Owner, Ports, Store};
 use crate::shard::{Shard, ShardError};
-use crate::{blocking, undone};
+use crate::undone;
 
+use self::fetching::wait_of;
 pub use self::mirror::SPARED;
+use self::turns::Turns;
 
 /// Lanes of jobs that are over of whose states it is remembered where they are, so that their users can still fetch
 /// them while there is room for them.
@@ -38,8 +37,6 @@ const MOST: usize = 8;
 /// States fetched at once to be kept, and to be mirrored.
 const PLACES: usize = 2;
 const MIRRORS: usize = 1;
-/// Longest time for one: the asker waits no longer.
-const FETCH: Duration = Duration::from_secs(110);
 
 /// What a worker asks to be kept.
 #[derive(Clone, Debug)]
@@ -58,10 +55,9 @@ pub struct Asked {
 pub struct Keeper {
     ports: Ports,
     memory: Arc<Budget>,
-    places: Semaphore,
-    mirrors: Semaphore,
-    /// Until when no other state of a lane is mirrored, seconds.
-    spared: Mutex<HashMap<Lane, u64>>,
+    /// Fetches of states to be kept, and to be mirrored.
+    to_keep: Turns,
+    to_mirror: Turns,
     holdings: Holdings,
     programs: Programs,
     finality: Finality,
@@ -74,9 +70,8 @@ impl Keeper {
     /// [`JournalError`] if it cannot be read.
     pub fn open(ports: Ports, memory: Arc<Budget>) -> Result<Self, JournalError> {
         let (holdings, programs) = (Holdings::open(ports.journal.clone())?, Programs::new(ports.clone()));
-        let (places, mirrors) = (Semaphore::new(PLACES), Semaphore::new(MIRRORS));
-        let (spared, finality) = (Mutex::default(), Finality::default());
-        Ok(Self { ports, memory, places, mirrors, spared, holdings, programs, finality })
+        let (to_keep, to_mirror) = (Turns::new(PLACES), Turns::new(MIRRORS));
+        Ok(Self { ports, memory, to_keep, to_mirror, holdings, programs, finality: Finality::default() })
     }
 
     /// How far jobs are final, by the events that were taken in.
@@ -158,7 +153,8 @@ impl Keeper {
                 return Err(KeepError::Busy);
             }
             if !self.is_here(id).await? {
-                self.take(asked, (worker, finalized), &self.places).await?;
+                let wait = |result: &Result<(), KeepError>, took, failures| wait_of(result, worker, took, failures);
+                self.take(asked, (worker, finalized), (&self.to_keep, wait)).await?;
             }
             self.hold_on_to(id).await?;
             tracing::info!(%lane, asked.claim.interval, "a state is kept for its worker");
@@ -213,65 +209,9 @@ impl Keeper {
         Ok(finalized)
     }
 
-    /// Fetches a state that is not here, in one of these `places`, and notes it as mirrored.
-    async fn take(
-        &self,
-        asked: &Asked,
-        (worker, finalized): (Address, u32),
-        places: &Semaphore,
-    ) -> Result<(), KeepError> {
-        let (claim, id) = (&asked.claim, self.ports.contracts.claim_id(&asked.claim));
-        let job = self.ports.chain.job(claim.lane().job).await?;
-        let over = job.is_none_or(|job| job.state == JobState::Settled);
-        if over || claim.interval < finalized {
-            return Err(KeepError::Final);
-        }
-        let _place = places.try_acquire().map_err(|_| KeepError::Busy)?;
-        timeout(FETCH, self.fetch(asked, worker)).await.unwrap_or(Err(KeepError::Busy))?;
-        let _pins = self.ports.pins.lock().await;
-        // Another question about the claim may have been first, with another file of the same state: one is kept.
-        if self.file_of(id).is_none() {
-            // Nobody's until now, it may have made room for others.
-            if !self.held(id).own(&asked.state).await? {
-                return Err(KeepError::Busy);
-            }
-            let (state, manifest) = (asked.state.to_string(), asked.manifest.to_string());
-            let holding = Holding { claim: claim.clone(), state, manifest, over: false, mirrored: true };
-            self.holdings.update(|holdings| holdings.push(holding))?;
-        }
-        Ok(())
-    }
-
     /// The store as a claim's end state is kept in it.
     fn held(&self, claim: ClaimId) -> Arc<dyn Store> {
         self.ports.store.of(Owner::Holding(claim))
-    }
-
-    /// Fetches a state, and checks that it is the claim's. Before that it is nobody's, or a worker could fill the disk
-    /// with files that are not.
-    async fn fetch(&self, asked: &Asked, worker: Address) -> Result<(), KeepError> {
-        let program = self.programs.of(asked.claim.lane(), asked.manifest, worker).await?;
-        let length = files::file_len(program.state.iter().map(|slot| &slot.ty));
-        // The file, and its tensors.
-        let needed = length.saturating_mul(2);
-        let memory = self.memory.take(needed).ok_or_else(|| KeepError::Memory { needed, left: self.memory.left() })?;
-        let store = self.ports.store.of(Owner::Nobody);
-        let was_here = store.has(&asked.state).await?;
-        let bytes = store.get(&asked.state, &[worker], length).await?;
-        let root = blocking(move || {
-            let _memory = memory;
-            let tensors = files::split(&bytes, program.state.iter().map(|slot| &slot.ty))?;
-            Ok::<_, FileError>(state_root_of(&tensors))
-        });
-        let root = root.await;
-        if matches!(root, Ok(root) if root == asked.claim.newState) {
-            return Ok(());
-        }
-        if !was_here {
-            // Of no use, it takes no place, unless somebody here needs it.
-            let _ = store.unpin(&asked.state).await;
-        }
-        Err(root.map_or_else(KeepError::from, |_| KeepError::OtherState))
     }
 
     /// Fetches the files of the shard of another's lane for the lane of ours that is its keeper, to be able to give
@@ -331,6 +271,9 @@ impl Keeper {
                 self.drop_where(past).await
             }
             Event::JobSettled { job, .. } => {
+                self.programs.forget(*job);
+                self.to_keep.forget(*job);
+                self.to_mirror.forget(*job);
                 let of_job = |held: &Holding| held.claim.lane().job == *job;
                 if !self.holdings.all().iter().any(of_job) {
                     return Ok(());
@@ -354,8 +297,6 @@ impl Keeper {
                 }
                 let most = past.len().saturating_sub(PAST);
                 let oldest = past.get(..most).unwrap_or_default();
-                self.programs.forget(*job);
-                self.spared().retain(|lane, _| lane.job != *job);
                 self.drop_where(|held| held.over && oldest.contains(&held.claim.lane())).await
             }
             _ => Ok(()),

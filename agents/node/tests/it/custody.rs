@@ -8,7 +8,7 @@ use tensorlink_node::budget::Budget;
 use tensorlink_node::custody::{Asked, KeepError};
 use tensorlink_node::interval::state_root_of;
 use tensorlink_node::ports::chain::JobState;
-use tensorlink_node::ports::{Chain, Event, Owner, Store};
+use tensorlink_node::ports::{Chain, Event, Owner, Store, StoreError};
 use tensorlink_node::{Keeper, files};
 use tensorlink_num::Tensor;
 use tensorlink_proof::commit::recover;
@@ -107,9 +107,12 @@ async fn no_word_is_given_for_what_is_not_there() {
     let other = Asked { state: zeros, ..good.clone() };
     assert!(matches!(keeper.keep(&other, worker).await, Err(KeepError::OtherState)));
     let short = Asked { state: world.store.put(vec![0; length - 1].into()).await.unwrap(), ..good.clone() };
-    assert!(matches!(keeper.keep(&short, worker).await, Err(KeepError::File(_))));
+    assert!(matches!(world.keeper(1 << 30).keep(&short, worker).await, Err(KeepError::File(_))));
     let long = Asked { state: world.store.put(vec![0; length + 1].into()).await.unwrap(), ..good.clone() };
-    assert!(matches!(keeper.keep(&long, worker).await, Err(KeepError::Store(_))));
+    assert!(matches!(
+        world.keeper(1 << 30).keep(&long, worker).await,
+        Err(KeepError::Store(StoreError::TooLarge { .. }))
+    ));
     let poor = world.keeper(100);
     assert!(matches!(poor.keep(&good, worker).await, Err(KeepError::Shard(_) | KeepError::Memory { .. })));
     assert_eq!(keeper.file_of(world.id(0)), None, "nothing was kept");
@@ -117,7 +120,35 @@ async fn no_word_is_given_for_what_is_not_there() {
     assert!(world.store.has(&good.state).await.unwrap(), "it was here before");
 
     world.chain.with(|ledger| ledger.lanes.get_mut(&lane(0)).unwrap().finalized = 1);
-    assert!(matches!(keeper.keep(&good, worker).await, Err(KeepError::Final)));
+    assert!(matches!(world.keeper(1 << 30).keep(&good, worker).await, Err(KeepError::Final)));
+}
+
+/// Or its worker could have one file after another fetched for nothing, in the places of others.
+#[tokio::test]
+async fn a_lane_that_gave_a_wrong_file_waits_and_others_do_not() {
+    let world = world().await;
+    let (keeper, worker) = (world.keeper(1 << 30), identity(WORKER).address());
+    let good = [world.asked(0).await, world.asked(1).await];
+    let zeros = world.store.elsewhere(vec![0; files::join(&world.state).len()].into());
+    let refused = async |good: &Asked| {
+        let wrong = Asked { state: zeros, ..good.clone() };
+        assert!(matches!(keeper.keep(&wrong, worker).await, Err(KeepError::OtherState)));
+        let waits = keeper.keep(good, worker).await.unwrap_err();
+        assert!(matches!(waits, KeepError::Paused(59..=61)), "{waits}");
+    };
+    refused(&good[0]).await;
+    let claim = Claim { stage: 1, ..world.claim(0) };
+    world.chain.with(|ledger| ledger.claims.insert((1, 0), (claim.clone(), COMMITTED_AT)));
+    let of_next = Asked { claim, ..good[0].clone() };
+    let other = keeper.keep(&of_next, identity(KEEPER).address()).await.unwrap_err();
+    assert!(matches!(other, KeepError::OtherState | KeepError::File(_) | KeepError::Store(_)), "fetched: {other}");
+    // With its job, of which nothing is kept yet.
+    keeper.apply(&Event::JobSettled { job: JOB, refund: U256::ZERO }).await.unwrap();
+    keeper.keep(&good[0], worker).await.unwrap();
+    refused(&good[1]).await;
+    keeper.keep(&good[0], worker).await.unwrap();
+    mirrored(&keeper, &good[1], worker).await.unwrap();
+    keeper.keep(&good[1], worker).await.unwrap();
 }
 
 #[tokio::test]
@@ -169,7 +200,7 @@ async fn of_each_lane_the_newest_state_is_mirrored() {
 async fn mirrored(keeper: &Keeper, asked: &Asked, worker: Address) -> Result<(), KeepError> {
     for _ in 0..600 {
         match keeper.mirror(asked, worker).await {
-            Err(KeepError::Busy) => tokio::time::sleep(Duration::from_millis(50)).await,
+            Err(KeepError::Busy | KeepError::Paused(_)) => tokio::time::sleep(Duration::from_millis(50)).await,
             other => return other,
         }
     }

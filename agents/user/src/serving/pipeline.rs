@@ -146,6 +146,11 @@ impl Pipeline {
         self.shared.lost(gone, (since, borne))
     }
 
+    /// The same of the stages that have as many others: texts go by those.
+    pub fn spare(&self, gone: impl Fn(Address) -> bool, (since, borne): (u64, u64)) -> Vec<Address> {
+        self.shared.spare(gone, (since, borne))
+    }
+
     /// The workers that take much longer than they did, and have for more than `borne` seconds, while others do not; of
     /// the stages that have not as many others as must agree.
     pub fn slow(&self, borne: u64) -> Vec<Address> {

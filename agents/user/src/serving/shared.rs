@@ -116,7 +116,24 @@ impl Shared {
     /// The workers that are lost, of the stages that have not as many others as must agree: those who compute wrongly,
     /// whose worker is `gone` and answered no text for more than `borne` seconds, or that have failed every text for as
     /// long, what failed before `since` apart.
-    pub(super) fn lost(&self, gone: impl Fn(Address) -> bool, (since, borne): (u64, u64)) -> Vec<Address> {
+    pub(super) fn lost(&self, gone: impl Fn(Address) -> bool, times: (u64, u64)) -> Vec<Address> {
+        let too_few = |left: usize| left < self.agreeing();
+        self.out_of_reach(gone, times, too_few)
+    }
+
+    /// The same of the stages that have as many others.
+    pub(super) fn spare(&self, gone: impl Fn(Address) -> bool, times: (u64, u64)) -> Vec<Address> {
+        let enough = |left: usize| left >= self.agreeing();
+        self.out_of_reach(gone, times, enough)
+    }
+
+    /// The workers that give nothing right, of the stages of which `counts` holds, by how many others they have.
+    fn out_of_reach(
+        &self,
+        gone: impl Fn(Address) -> bool,
+        (since, borne): (u64, u64),
+        counts: impl Fn(usize) -> bool,
+    ) -> Vec<Address> {
         let (down, up, wrong, now) = (self.down(), self.up(), self.wrong(), self.ports.clock.now());
         let fails = |down: &Down| down.first.is_some_and(|first| down.last.saturating_sub(first.max(since)) > borne);
         let answered = |at: &u64| now.saturating_sub(*at) <= borne;
@@ -125,21 +142,25 @@ impl Shared {
                 || gone(lane.worker) && !up.get(&place).is_some_and(answered)
                 || down.get(&place).is_some_and(fails)
         };
-        self.missed(is_lost)
+        self.missed(is_lost, counts)
     }
 
     /// The workers that have become slow, and have been for more than `borne` seconds, of the stages that have not as
     /// many others as must agree.
     pub(super) fn slow(&self, borne: u64) -> Vec<Address> {
-        self.missed(|place, _| self.paces.is_slow(place, borne))
+        self.missed(|place, _| self.paces.is_slow(place, borne), |left| left < self.agreeing())
     }
 
-    /// The workers of lanes that are `out`, of the stages that have not as many others as must agree.
-    fn missed(&self, is_out: impl Fn((usize, usize), &LaneClient) -> bool) -> Vec<Address> {
+    /// The workers of lanes that are `out`, of the stages of which `counts` holds, by how many others they have.
+    fn missed(
+        &self,
+        is_out: impl Fn((usize, usize), &LaneClient) -> bool,
+        counts: impl Fn(usize) -> bool,
+    ) -> Vec<Address> {
         let of_stage = |(stage, lanes): (usize, &Vec<Arc<LaneClient>>)| {
             let out = lanes.iter().enumerate().filter(|(replica, lane)| is_out((stage, *replica), lane));
             let out: Vec<Address> = out.map(|(_, lane)| lane.worker).collect();
-            if lanes.len().saturating_sub(out.len()) < self.agreeing() { out } else { Vec::new() }
+            if counts(lanes.len().saturating_sub(out.len())) { out } else { Vec::new() }
         };
         self.lanes.iter().enumerate().flat_map(of_stage).collect()
     }

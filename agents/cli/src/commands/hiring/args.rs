@@ -37,7 +37,7 @@ pub struct HireArgs {
     /// The slowest tier of workers that is hired, by what they measured: A from 20 teraflops on, B from 5, C any.
     #[arg(long, value_enum, default_value_t, ignore_case = true)]
     pub tier: LeastTier,
-    /// Security level: independent copies of the pipeline.
+    /// Independent copies of the pipeline.
     #[arg(long, default_value_t = Self::default().replicas)]
     pub replicas: u16,
     /// Escrow, in SNO or ETH.

@@ -42,7 +42,7 @@ use crate::quantized::loss::Acceptance;
 /// Help: the commands in the order in which one tries them.
 pub const EXAMPLES: &str = "\
 Examples:
-  tensorlink localnet up                     start it, or what of it does not run; prints what to try next
+  tensorlink localnet up                     start it, or the parts of it that do not run; prints what to try
   tensorlink localnet status                 who runs, with which stake, at which address
   tensorlink localnet faucet --sno 500       500 SNO for the configured key
   tensorlink localnet add-villain            a worker that lies, to see it convicted
@@ -53,7 +53,7 @@ It lies in the folder `localnet` of TENSORLINK_HOME [default: ~/.tensorlink].";
 
 #[derive(Subcommand, Debug)]
 pub enum LocalnetCommand {
-    /// Start the network; where it exists already, start what of it does not run.
+    /// Start the network; where it exists already, start the parts of it that do not run.
     Up(UpArgs),
     /// Show who runs, the chain's height and the gateway's URL.
     Status,

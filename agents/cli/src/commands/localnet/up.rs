@@ -20,7 +20,7 @@ use crate::live::say;
 /// SNO of the configuration's key.
 const USER_SNO: &str = "10000";
 
-/// Starts the network, or what of it does not run; shows it, and what to try next.
+/// Starts the network, or the parts of it that do not run; shows it, and what to try next.
 pub(super) async fn run(common: &Common, args: &UpArgs, shutdown: &CancellationToken) -> Result<()> {
     ensure!(
         (0.0..=1.0).contains(&args.validator_rate),

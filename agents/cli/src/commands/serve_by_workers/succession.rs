@@ -27,9 +27,12 @@ const LOOK: Duration = Duration::from_secs(1);
 const SETTLE: u64 = 5;
 /// Wait after an attempt to hire others, seconds, until a text has gone through; twice as long after the next.
 const RETRY: (u64, u64) = (10, 600);
-/// Least seconds for which a worker is slow that is replaced for that, and between two looks for others in place of
-/// slow ones: others cost gas, and may be slower.
-const SLOW: (u64, u64) = (30, 3_600);
+/// Least seconds for which a worker is slow that is replaced for that; and for which one is gone in whose place others
+/// of its stage answer.
+const SLOW: u64 = 30;
+const SPARE: u64 = 600;
+/// Least seconds between two looks for others where texts are answered meanwhile: others cost gas, and may be slower.
+const UNHURRIED: u64 = 3_600;
 /// Jobs in a row that are posted and through which no text has gone.
 const FRUITLESS: u32 = 6;
 
@@ -68,6 +71,8 @@ enum Why {
     Wrong,
     /// They take much longer than they did. They serve meanwhile.
     Slow,
+    /// They say nothing, or fail; others of their stages serve meanwhile.
+    Spare,
     /// They were gone when the job was closed for its escrow; they may be back.
     GivenUp,
 }
@@ -79,8 +84,14 @@ impl Why {
             Self::Gone => "a stage has lost its workers",
             Self::Wrong => "a worker computes wrongly",
             Self::Slow => "a worker has become slow",
+            Self::Spare => "a stage has lost one of its workers, and goes on with the others",
             Self::GivenUp => "it was given up",
         }
+    }
+
+    /// Whether texts are answered meanwhile.
+    const fn serves(self) -> bool {
+        matches!(self, Self::Slow | Self::Spare)
     }
 }
 
@@ -97,8 +108,8 @@ pub(super) struct Succession<'a> {
     /// Jobs posted since a text has gone through; and the last text before that, and its job.
     pub(super) fruitless: u32,
     pub(super) last: (JobId, Option<u32>),
-    /// From when on slow workers are replaced again.
-    slow_from: u64,
+    /// From when on workers are replaced again though texts are answered.
+    unhurried_from: u64,
     pub(super) shutdown: CancellationToken,
 }
 
@@ -123,7 +134,7 @@ pub(super) async fn keep(
         hearing: Hearing::new(when::now()),
         fruitless: 0,
         last: (JobId(0), None),
-        slow_from: 0,
+        unhurried_from: 0,
         shutdown,
     };
     succession.run().await;
@@ -180,15 +191,15 @@ impl Succession<'_> {
             }
             let (now, job) = (when::now(), self.current.view.id);
             self.hearing.awake(now);
-            if why == Why::Slow {
-                self.slow_from = now.saturating_add(SLOW.1);
+            if why.serves() {
+                self.unhurried_from = now.saturating_add(UNHURRIED);
             }
             after = now.saturating_add(pause);
             match went_on {
                 Ok(()) => {}
                 Err(_) if shutdown.is_cancelled() => break,
-                Err(error) if why == Why::Slow => {
-                    say!("job {job} goes on with the workers that it has: {error:#}; again in {} s", SLOW.1);
+                Err(error) if why.serves() => {
+                    say!("job {job} goes on with the workers that it has: {error:#}; again in {UNHURRIED} s");
                     continue;
                 }
                 Err(error) if self.fruitless >= FRUITLESS => {
@@ -222,15 +233,23 @@ impl Succession<'_> {
         }
         let since = self.hearing.since();
         let heard = |worker| user.last_message(worker).unwrap_or_default().max(since);
-        let gone = |worker| now.saturating_sub(heard(worker)) > borne;
+        let gone = |borne: u64| move |worker| now.saturating_sub(heard(worker)) > borne;
         let newest = self.pipelines.newest();
-        let (lost, liars) = (newest.lost(gone, (since, borne)), newest.liars());
+        let (lost, liars) = (newest.lost(gone(borne), (since, borne)), newest.liars());
         let why = if lost.iter().any(|worker| liars.contains(worker)) { Why::Wrong } else { Why::Gone };
         if !lost.is_empty() {
             return Sight::Lost(why, lost);
         }
-        let slow = if now < self.slow_from { Vec::new() } else { newest.slow(borne.max(SLOW.0)) };
-        if slow.is_empty() { Sight::Whole } else { Sight::Lost(Why::Slow, slow) }
+        if now < self.unhurried_from {
+            return Sight::Whole;
+        }
+        let slow = newest.slow(borne.max(SLOW));
+        if !slow.is_empty() {
+            return Sight::Lost(Why::Slow, slow);
+        }
+        let borne = borne.max(SPARE);
+        let spare = newest.spare(gone(borne), (since, borne));
+        if spare.is_empty() { Sight::Whole } else { Sight::Lost(Why::Spare, spare) }
     }
 
     /// Others serve in place of the workers that were `lost`: those of the job that was begun for that, or else of a
@@ -239,8 +258,8 @@ impl Succession<'_> {
         if self.resolve().await? {
             return Ok(());
         }
-        // Who is slow is no reason to serve nobody until an escrow is back.
-        let next = self.hire(Some(lost).filter(|_| why != Why::Slow)).await?;
+        // Where texts are answered, nothing is a reason to answer none until an escrow is back.
+        let next = self.hire(Some(lost).filter(|_| !why.serves())).await?;
         self.hand_over(next).await
     }
 
@@ -249,7 +268,7 @@ impl Succession<'_> {
     async fn is_so(&mut self, why: Why, workers: &[Address]) -> bool {
         match why {
             Why::Convicted | Why::Slow => true,
-            Why::Gone | Why::Wrong => {
+            Why::Gone | Why::Wrong | Why::Spare => {
                 self.pipelines.newest().ask(workers).await;
                 matches!(self.look(when::now()), Sight::Lost(..))
             }

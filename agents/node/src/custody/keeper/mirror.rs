@@ -1,10 +1,6 @@
 //! The newest state of each lane, at hand without a signature: a job that loses its worker goes on from there.
 
-use std::collections::HashMap;
-use std::sync::{MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-
-use tensorlink_types::{Address, Lane};
+use tensorlink_types::Address;
 
 use super::{Asked, Holding, KeepError, Keeper};
 
@@ -27,11 +23,7 @@ impl Keeper {
             if self.holdings.all().iter().any(|held| held.claim.lane() == lane && held.claim.interval > number) {
                 return Err(KeepError::Older);
             }
-            self.begin(lane)?;
-            let began = Instant::now();
-            let taken = self.take(asked, (worker, finalized), &self.mirrors).await;
-            self.spare(lane, began.elapsed());
-            taken?;
+            self.take(asked, (worker, finalized), (&self.to_mirror, |_: &_, took, _| took * (SPARED - 1))).await?;
         }
         let everywhere = self.finality.claimed_everywhere(lane.job);
         let of_lane = |held: &Holding| held.mirrored && held.claim.lane() == lane;
@@ -47,21 +39,5 @@ impl Keeper {
             of_lane(held) && interval < Some(number) && interval != usable && interval != next
         };
         Ok(self.drop_where(is_old).await?)
-    }
-
-    /// Begins to mirror a state of a lane, if the last has not taken more than its part of the time.
-    fn begin(&self, lane: Lane) -> Result<(), KeepError> {
-        let spared = self.spared().get(&lane).copied();
-        if spared.is_some_and(|until| self.ports.clock.now() < until) { Err(KeepError::Busy) } else { Ok(()) }
-    }
-
-    /// To mirror a state of a lane took so long: no other is for many times as long.
-    fn spare(&self, lane: Lane, took: Duration) {
-        let until = self.ports.clock.now().saturating_add(took.saturating_mul(SPARED - 1).as_secs());
-        self.spared().insert(lane, until);
-    }
-
-    pub(super) fn spared(&self) -> MutexGuard<'_, HashMap<Lane, u64>> {
-        self.spared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -36,6 +36,9 @@ async fn a_stage_is_lost_with_the_last_of_its_workers() {
     // One of each stage: texts go by the others.
     assert!(gone(&[1, 4]).is_empty());
     assert_eq!(gone(&[2, 4]), [worker(2), worker(4)]);
+    let spare = |keys: &[u8]| pipeline.spare(|address| keys.iter().any(|key| worker(*key) == address), (0, BORNE));
+    assert_eq!((spare(&[]), spare(&[1, 4])), (vec![], vec![worker(1), worker(4)]));
+    assert_eq!(spare(&[1, 2, 4]), [worker(1)], "of the other stage none is left");
     pipeline.close().await;
 }
 
