@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`identity`] | one secp256k1 key as Ethereum account and PeerId |
 //! | `directory` | address → PeerId and multiaddrs: signed DHT records, the book of known routes |
-//! | `dial` | how an address becomes a connection: table of states, back-off |
+//! | `dial`, `ports` | how an address becomes a connection: table of states, back-off; from which port |
 //! | `swarm` | the event loop that owns the libp2p swarm |
 //! | `behaviour` | the libp2p protocols and their bounds |
 //! | `tls`, `muxer` | what TCP connections are wrapped in: TLS with AES first, yamux in large pieces |
@@ -55,6 +55,7 @@ mod listening;
 pub mod metrics;
 mod muxer;
 mod outbound;
+mod ports;
 mod reach;
 mod records;
 mod relays;

@@ -11,7 +11,6 @@ use futures::StreamExt;
 use libp2p::core::transport::ListenerId;
 use libp2p::kad::{self, InboundRequest, QueryResult};
 use libp2p::swarm::SwarmEvent;
-use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
 use libp2p::{Multiaddr, PeerId, Swarm, identify, ping};
 use tensorlink_node::ports::NetError;
 use tensorlink_node::wire::gossip::WORKERS;
@@ -30,6 +29,7 @@ use crate::gossip::Gossip;
 use crate::identity::{Identity, address_of, peer_in};
 use crate::listening::Listening;
 use crate::metrics::Metrics;
+use crate::ports::Ports;
 use crate::records::{self, KeepError, Kept};
 use crate::relays::{Relays, is_circuit, routable};
 
@@ -70,6 +70,7 @@ pub(crate) struct EventLoop {
     publish: Publication,
     listening: Listening,
     bootstrap: (Instant, Duration),
+    pub(crate) ports: Ports,
     /// Connected peers that have said what they speak: others may have closed at once.
     pub(crate) met: HashSet<PeerId>,
     pub(crate) relays: Relays,
@@ -98,6 +99,7 @@ impl EventLoop {
             publish: Publication { stale: true, last: None, gap: PUBLISH.0 },
             listening: Listening::new(listeners, Instant::now()),
             bootstrap: (Instant::now(), BOOTSTRAP.0),
+            ports: Ports::default(),
             met: HashSet::new(),
             relays: Relays::new(config.behind_nat, config.limits.redial.1),
             circuits: Circuits::new(config.limits.punch, config.limits.idle),
@@ -171,11 +173,7 @@ impl EventLoop {
             step = match step {
                 Step::Wait => return,
                 Step::Dial(route) => {
-                    let opts = DialOpts::peer_id(route.peer)
-                        .addresses(route.addresses)
-                        .condition(PeerCondition::DisconnectedAndNotDialing)
-                        .build();
-                    match self.swarm.dial(opts) {
+                    match self.swarm.dial(self.ports.dial(route.peer, route.addresses)) {
                         // Somebody else's dial of the same peer ends in the same events.
                         Ok(()) | Err(libp2p::swarm::DialError::DialPeerConditionFalse(_)) => return,
                         Err(e) => self.dials.dial_failed(address, &e, Instant::now()),
@@ -226,9 +224,11 @@ impl EventLoop {
                     self.on_disconnected(address, peer_id, was_held);
                 }
             }
-            SwarmEvent::OutgoingConnectionError { peer_id: Some(peer), error, .. } => {
+            SwarmEvent::OutgoingConnectionError { peer_id, error, .. } => {
+                self.ports.failed(peer_id);
                 // Where a relay connects us, no more than an attempt at something better has failed.
-                if !self.circuits.waits(peer)
+                if let Some(peer) = peer_id
+                    && !self.circuits.waits(peer)
                     && let Ok(address) = address_of(&peer)
                 {
                     let step = self.dials.dial_failed(address, &error, Instant::now());
@@ -371,7 +371,7 @@ impl EventLoop {
     fn dial_bootstrap(&mut self) {
         if self.swarm.connected_peers().next().is_none() {
             for route in self.dials.book.some(MET) {
-                if let Err(e) = self.swarm.dial(DialOpts::peer_id(route.peer).addresses(route.addresses).build()) {
+                if let Err(e) = self.swarm.dial(self.ports.dial(route.peer, route.addresses)) {
                     tracing::debug!(peer = %route.peer, "a peer that we met: {e}");
                 }
             }
@@ -379,10 +379,10 @@ impl EventLoop {
         for address in &self.config.bootstrap {
             let opts = match peer_in(address) {
                 Some(peer) if self.swarm.is_connected(&peer) => continue,
-                Some(peer) => DialOpts::peer_id(peer).addresses(vec![address.clone()]).build(),
+                Some(peer) => self.ports.dial(peer, vec![address.clone()]),
                 // Without a name we cannot tell whether it is connected: ask only while alone.
                 None if self.swarm.connected_peers().next().is_some() => continue,
-                None => DialOpts::unknown_peer_id().address(address.clone()).build(),
+                None => self.ports.dial_unknown(address.clone()),
             };
             if let Err(e) = self.swarm.dial(opts) {
                 tracing::debug!(%address, "bootstrap: {e}");

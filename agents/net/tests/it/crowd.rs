@@ -20,6 +20,8 @@ async fn connections_of_one_address_that_say_nothing_shut_out_no_other() {
     let mut silent = Vec::new();
     for _ in 0..140 {
         let socket = TcpSocket::new_v4().unwrap();
+        // Or other tests' nodes could not dial from their port, if it is the same.
+        socket.set_reuseport(true).unwrap();
         socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
         silent.push(socket.connect(([127, 0, 0, 1], port).into()).await.unwrap());
     }

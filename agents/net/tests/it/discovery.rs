@@ -44,6 +44,32 @@ async fn a_peer_that_restarts_on_another_port_is_found_again() {
     assert_eq!(ask(&b, c.address(), Protocol::Rpc, Bytes::from_static(b"xyz")).await, "zyx");
 }
 
+/// Linux has all of 127.0.0.0/8 on the loopback interface.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_node_whose_port_others_have_at_another_address_dials_from_a_fresh_one() {
+    use std::net::TcpListener;
+
+    use tensorlink_net::probe;
+
+    let (_elsewhere, at) = loop {
+        let elsewhere = TcpListener::bind("127.0.0.2:0").unwrap();
+        let port = elsewhere.local_addr().unwrap().port();
+        let at = format!("/ip4/127.0.0.1/tcp/{port}").parse().unwrap();
+        // Another test may have it there.
+        if probe(&at).is_ok() {
+            break (elsewhere, at);
+        }
+    };
+    let (hub, other) = (node(1, vec![]), node(2, vec![]));
+    let b = start(3, at, [addresses(&hub).await, addresses(&other).await].concat(), quick());
+    b.set_gate(Arc::new(Open));
+    connected(&b, hub.address()).await;
+    connected(&b, other.address()).await;
+    serve_reversed(&other, Protocol::Rpc).await;
+    assert_eq!(ask(&b, other.address(), Protocol::Rpc, Bytes::from_static(b"abc")).await, "cba");
+}
+
 #[tokio::test]
 async fn an_address_nobody_knows_is_unknown_and_asking_again_at_once_does_not_dial() {
     let hub = node(1, vec![]);

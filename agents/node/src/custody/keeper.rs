@@ -25,7 +25,6 @@ use crate::ports::{Event, Owner, Ports, Store};
 use crate::shard::{Shard, ShardError};
 use crate::undone;
 
-use self::fetching::wait_of;
 pub use self::mirror::SPARED;
 use self::turns::Turns;
 
@@ -70,7 +69,7 @@ impl Keeper {
     /// [`JournalError`] if it cannot be read.
     pub fn open(ports: Ports, memory: Arc<Budget>) -> Result<Self, JournalError> {
         let (holdings, programs) = (Holdings::open(ports.journal.clone())?, Programs::new(ports.clone()));
-        let (to_keep, to_mirror) = (Turns::new(PLACES), Turns::new(MIRRORS));
+        let (to_keep, to_mirror) = (Turns::new(PLACES, fetching::wait_of), Turns::new(MIRRORS, mirror::wait_of));
         Ok(Self { ports, memory, to_keep, to_mirror, holdings, programs, finality: Finality::default() })
     }
 
@@ -153,8 +152,7 @@ impl Keeper {
                 return Err(KeepError::Busy);
             }
             if !self.is_here(id).await? {
-                let wait = |result: &Result<(), KeepError>, took, failures| wait_of(result, worker, took, failures);
-                self.take(asked, (worker, finalized), (&self.to_keep, wait)).await?;
+                self.take(asked, (worker, finalized), &self.to_keep).await?;
             }
             self.hold_on_to(id).await?;
             tracing::info!(%lane, asked.claim.interval, "a state is kept for its worker");

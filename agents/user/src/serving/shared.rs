@@ -29,6 +29,13 @@ pub(super) struct Down {
     answers: bool,
 }
 
+/// Whether a stage has as many lanes left as must agree on a text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Others {
+    Enough,
+    TooFew,
+}
+
 /// What all texts of a job share.
 pub(super) struct Shared {
     pub(super) ports: Ports,
@@ -117,50 +124,45 @@ impl Shared {
     /// whose worker is `gone` and answered no text for more than `borne` seconds, or that have failed every text for as
     /// long, what failed before `since` apart.
     pub(super) fn lost(&self, gone: impl Fn(Address) -> bool, times: (u64, u64)) -> Vec<Address> {
-        let too_few = |left: usize| left < self.agreeing();
-        self.out_of_reach(gone, times, too_few)
+        self.missed(self.out_of_reach(gone, times), Others::TooFew)
     }
 
     /// The same of the stages that have as many others.
     pub(super) fn spare(&self, gone: impl Fn(Address) -> bool, times: (u64, u64)) -> Vec<Address> {
-        let enough = |left: usize| left >= self.agreeing();
-        self.out_of_reach(gone, times, enough)
-    }
-
-    /// The workers that give nothing right, of the stages of which `counts` holds, by how many others they have.
-    fn out_of_reach(
-        &self,
-        gone: impl Fn(Address) -> bool,
-        (since, borne): (u64, u64),
-        counts: impl Fn(usize) -> bool,
-    ) -> Vec<Address> {
-        let (down, up, wrong, now) = (self.down(), self.up(), self.wrong(), self.ports.clock.now());
-        let fails = |down: &Down| down.first.is_some_and(|first| down.last.saturating_sub(first.max(since)) > borne);
-        let answered = |at: &u64| now.saturating_sub(*at) <= borne;
-        let is_lost = |place: (usize, usize), lane: &LaneClient| {
-            wrong.contains(&place)
-                || gone(lane.worker) && !up.get(&place).is_some_and(answered)
-                || down.get(&place).is_some_and(fails)
-        };
-        self.missed(is_lost, counts)
+        self.missed(self.out_of_reach(gone, times), Others::Enough)
     }
 
     /// The workers that have become slow, and have been for more than `borne` seconds, of the stages that have not as
     /// many others as must agree.
     pub(super) fn slow(&self, borne: u64) -> Vec<Address> {
-        self.missed(|place, _| self.paces.is_slow(place, borne), |left| left < self.agreeing())
+        self.missed(|place, _| self.paces.is_slow(place, borne), Others::TooFew)
     }
 
-    /// The workers of lanes that are `out`, of the stages of which `counts` holds, by how many others they have.
-    fn missed(
+    /// Which lanes give nothing right.
+    fn out_of_reach(
         &self,
-        is_out: impl Fn((usize, usize), &LaneClient) -> bool,
-        counts: impl Fn(usize) -> bool,
-    ) -> Vec<Address> {
+        gone: impl Fn(Address) -> bool,
+        (since, borne): (u64, u64),
+    ) -> impl Fn((usize, usize), &LaneClient) -> bool {
+        let (down, up, wrong, now) = (self.down(), self.up(), self.wrong(), self.ports.clock.now());
+        let fails =
+            move |down: &Down| down.first.is_some_and(|first| down.last.saturating_sub(first.max(since)) > borne);
+        let answered = move |at: &u64| now.saturating_sub(*at) <= borne;
+        move |place, lane| {
+            wrong.contains(&place)
+                || gone(lane.worker) && !up.get(&place).is_some_and(answered)
+                || down.get(&place).is_some_and(fails)
+        }
+    }
+
+    /// The workers of lanes that are out, of the stages that have enough others, or too few.
+    fn missed(&self, is_out: impl Fn((usize, usize), &LaneClient) -> bool, others: Others) -> Vec<Address> {
         let of_stage = |(stage, lanes): (usize, &Vec<Arc<LaneClient>>)| {
             let out = lanes.iter().enumerate().filter(|(replica, lane)| is_out((stage, *replica), lane));
             let out: Vec<Address> = out.map(|(_, lane)| lane.worker).collect();
-            if counts(lanes.len().saturating_sub(out.len())) { out } else { Vec::new() }
+            let left = lanes.len().saturating_sub(out.len());
+            let has = if left < self.agreeing() { Others::TooFew } else { Others::Enough };
+            if has == others { out } else { Vec::new() }
         };
         self.lanes.iter().enumerate().flat_map(of_stage).collect()
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tensorlink_types::Address;
 use tokio::time::timeout;
 
-use super::turns::Turns;
+use super::turns::{Ended, Turns};
 use super::{Asked, Holding, KeepError, Keeper};
 use crate::blocking;
 use crate::files::{self, FileError};
@@ -21,28 +21,26 @@ const DOUBLED: u32 = 4;
 /// After a wrong file it waits for so long at least.
 const WRONG: Duration = Duration::from_secs(60);
 
-/// How long a lane has to wait after a fetch from its worker that came to this, took so long, and followed so many
-/// failures in a row.
-pub(super) fn wait_of(result: &Result<(), KeepError>, worker: Address, took: Duration, failures: u32) -> Duration {
-    let Err(error) = result else { return Duration::ZERO };
+/// How long a lane has to wait for the next of its states to be fetched.
+pub(super) fn wait_of(ended: &Ended<'_>) -> Duration {
+    let Err(error) = ended.result else { return Duration::ZERO };
     let is_wrong = match error {
         KeepError::OtherState | KeepError::File(_) => true,
-        KeepError::Store(StoreError::Mismatch { from, .. }) => *from == worker.to_string(),
+        KeepError::Store(StoreError::Mismatch { from, .. }) => *from == ended.worker.to_string(),
         KeepError::Store(StoreError::TooLarge { .. } | StoreError::Unsupported(_)) => true,
         _ => false,
     };
-    let wait = took.saturating_mul(1 << failures.min(DOUBLED));
+    let wait = ended.took.saturating_mul(1 << ended.failures.min(DOUBLED));
     if is_wrong { wait.max(WRONG) } else { wait }
 }
 
 impl Keeper {
-    /// Fetches a state that is not here, when it is its lane's turn, and notes it as mirrored. The lane then has to
-    /// wait for as long as `wait` says.
+    /// Fetches a state that is not here, when it is its lane's turn, and notes it as mirrored.
     pub(super) async fn take(
         &self,
         asked: &Asked,
         (worker, finalized): (Address, u32),
-        (turns, wait): (&Turns, impl Fn(&Result<(), KeepError>, Duration, u32) -> Duration),
+        turns: &Turns,
     ) -> Result<(), KeepError> {
         let lane = asked.claim.lane();
         let job = self.ports.chain.job(lane.job).await?;
@@ -50,9 +48,9 @@ impl Keeper {
         if over || asked.claim.interval < finalized {
             return Err(KeepError::Final);
         }
-        let turn = turns.begin(lane)?;
+        let turn = turns.begin(lane, worker)?;
         let taken = self.take_now(asked, worker).await;
-        turn.end(&taken, |took, failures| wait(&taken, took, failures));
+        turn.end(&taken);
         taken
     }
 

@@ -1,11 +1,19 @@
 //! The newest state of each lane, at hand without a signature: a job that loses its worker goes on from there.
 
+use std::time::Duration;
+
 use tensorlink_types::Address;
 
+use super::turns::Ended;
 use super::{Asked, Holding, KeepError, Keeper};
 
 /// To mirror states takes this part of the time.
 pub const SPARED: u32 = 20;
+
+/// How long a lane has to wait for the next of its states to be mirrored.
+pub(super) fn wait_of(ended: &Ended<'_>) -> Duration {
+    ended.took.saturating_mul(SPARED.saturating_sub(1))
+}
 
 impl Keeper {
     /// Fetches the state that a claim ends in from the claim's worker, who asks, to have it at hand until that of a
@@ -23,7 +31,7 @@ impl Keeper {
             if self.holdings.all().iter().any(|held| held.claim.lane() == lane && held.claim.interval > number) {
                 return Err(KeepError::Older);
             }
-            self.take(asked, (worker, finalized), (&self.to_mirror, |_: &_, took, _| took * (SPARED - 1))).await?;
+            self.take(asked, (worker, finalized), &self.to_mirror).await?;
         }
         let everywhere = self.finality.claimed_everywhere(lane.job);
         let of_lane = |held: &Holding| held.mirrored && held.claim.lane() == lane;
