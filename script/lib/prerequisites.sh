@@ -35,6 +35,8 @@ check_node() {
 check_python() {
     if ! have python3; then
         missing "Python 3: install the packages 'python3' and 'python3-pip' of your system"
+    elif ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))'; then
+        missing "Python 3.10 or newer (this is $(python3 --version)): install the package 'python3' of a newer system"
     elif ! python3 -c 'import importlib.util as u, sys; sys.exit(u.find_spec("pip") is None)'; then
         missing "pip for $(python3 --version): install the package 'python3-pip' of your system"
     fi

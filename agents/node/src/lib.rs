@@ -10,7 +10,7 @@
 //! | [`history`], [`undone`] | confirmed events remembered on disk; what a reorganisation undoes, taken back |
 //! | [`journal`] | files that survive a kill |
 //! | [`price`], [`wei`] | what a lane costs; amounts in files |
-//! | [`speed`] | how fast a worker computes |
+//! | [`speed`], [`link`] | how fast a worker computes; how many bytes a second pass between two nodes |
 //! | [`finality`] | how far jobs are final |
 //! | [`games`] | the challenges that a node plays in |
 //! | [`roster`] | who may talk to us |
@@ -53,6 +53,7 @@ pub mod history;
 pub mod identity;
 pub mod interval;
 pub mod journal;
+pub mod link;
 pub mod memory;
 pub mod names;
 pub mod pipeline;

@@ -115,6 +115,8 @@ impl Gate for Roster {
         match protocol {
             // Content is public and verifies itself.
             Protocol::Block => true,
+            // Within limits of its own, and only where it is served.
+            Protocol::Burst => true,
             // Nothing on chain says who may ask for floats.
             Protocol::Native => false,
             Protocol::Rpc => {
@@ -230,5 +232,6 @@ mod tests {
         assert!(!roster.allows(OTHER, Protocol::Rpc) && roster.staked_workers().is_empty());
         assert_eq!(roster.has_stake(OTHER), Some(false));
         assert!(roster.allows(OTHER, Protocol::Block), "content is public");
+        assert!(roster.allows(OTHER, Protocol::Burst), "who wants to hire may measure before there is a job");
     }
 }

@@ -20,7 +20,7 @@ use crate::fetching::Fetching;
 use crate::hire::{Asked, Candidate, HireError, Wanted};
 use crate::keeping::Keeping;
 use crate::offers::Offers;
-use crate::placing::distances;
+use crate::placing::{Reach, Reaches};
 use crate::publish::JobNote;
 use crate::recut::Uncut;
 use crate::reports::Reports;
@@ -40,6 +40,7 @@ pub struct User {
     offers: Offers,
     settlement: Settlement,
     fetching: Fetching,
+    reaches: Reaches,
 }
 
 impl User {
@@ -68,6 +69,7 @@ impl User {
             offers: Offers::new(ports.clone()),
             settlement: Settlement::new(ports.clone(), events.clone()),
             fetching: Fetching::new(ports.clone(), events, keeping.clone()),
+            reaches: Reaches::default(),
             ports: ports.clone(),
         });
         let (answering, end) = (keeping.clone().answer_all(requests), shutdown.clone());
@@ -151,10 +153,10 @@ impl User {
         self.workers.ranked(count, asked).await
     }
 
-    /// Seconds to each of these workers, one way.
-    pub async fn distances(&self, candidates: &[Candidate]) -> Vec<f64> {
+    /// How each of these workers is reached. The bandwidth of the nearest is measured, if it was not lately.
+    pub async fn reaches(&self, candidates: &[Candidate]) -> Vec<Reach> {
         let workers: Vec<Address> = candidates.iter().map(|candidate| candidate.address).collect();
-        distances(&self.ports, &workers).await
+        self.reaches.of(self.ports.net.as_ref(), &workers).await
     }
 
     /// Asks each worker for a binding offer on its lane; lanes in order (`replica · stages + stage`). Where one does

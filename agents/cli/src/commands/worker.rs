@@ -10,10 +10,10 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Deserialize;
 use tensorlink_model::CacheEngine;
 use tensorlink_node::budget::Budget;
-use tensorlink_node::ports::ChainError;
 use tensorlink_node::ports::chain::Role;
+use tensorlink_node::ports::{ChainError, Net, Protocol};
 use tensorlink_node::price::Prices;
-use tensorlink_node::{Ports, Roster, blocking};
+use tensorlink_node::{Ports, Roster, blocking, link};
 use tensorlink_tensor::TorchEngine;
 use tensorlink_types::abi::JobKind;
 use tensorlink_validator::Witness;
@@ -60,6 +60,10 @@ pub struct WorkerArgs {
     /// The only kind of job that is taken [default: both].
     #[arg(long, env = "TENSORLINK_ONLY", value_enum)]
     pub only: Option<Kind>,
+    /// Whether to answer short bursts by which others measure how wide the link to this node is; about a megabyte a
+    /// second at most [default: true].
+    #[arg(long, env = "TENSORLINK_BURSTS", value_name = "BOOL")]
+    pub bursts: Option<bool>,
     /// Disk for files that jobs need; what is left keeps others for a while [default: 10GiB].
     #[arg(long, env = "TENSORLINK_DISK", value_name = "SIZE")]
     pub disk: Option<String>,
@@ -141,6 +145,11 @@ where
     let stake = node.ports.chain.stake(own, Role::Worker).await?;
     if stake.bonded == 0 {
         bail!("{own} has no bonded stake: `tensorlink stake <amount>` first");
+    }
+    if args.bursts.or(file.bursts).unwrap_or(true) {
+        let answering = link::answer_all(node.net.serve(Protocol::Burst).await?);
+        let end = shutdown.clone();
+        tokio::spawn(async move { end.run_until_cancelled(answering).await });
     }
     let (ports, wrap) = (dress(node.ports.clone()), Arc::new(wrap));
     let worked = loop {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tensorlink_node::link::{Link, answer_all};
 use tensorlink_node::ports::{Net, NetError, Protocol};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -49,6 +50,16 @@ async fn hundreds_of_requests_at_once_are_all_answered() {
     while let Some(done) = all.join_next().await {
         done.unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_links_bandwidth_is_measured_where_the_peer_lets_it_be() {
+    let (a, b) = pair().await;
+    let measure = async || Link::measure(b.as_ref(), a.address(), Duration::ZERO).await;
+    assert_eq!(measure().await, None, "nobody answers bursts");
+    tokio::spawn(answer_all(a.serve(Protocol::Burst).await.unwrap()));
+    let link = measure().await.expect("it is measured");
+    assert!(link.to > 1e5 && link.from > 1e5, "{link:?}");
 }
 
 #[tokio::test]

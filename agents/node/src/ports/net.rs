@@ -11,6 +11,8 @@ use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::link;
+
 /// A protocol between two nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Protocol {
@@ -20,13 +22,15 @@ pub enum Protocol {
     Tensor,
     /// Blocks by CID. One frame each way.
     Block,
+    /// Filler, by which the bandwidth to us is measured (`crate::link`). One frame each way.
+    Burst,
     /// Intervals of native mode, between a user and the workers it names. One frame each way.
     Native,
 }
 
 impl Protocol {
     /// Every protocol.
-    pub const ALL: [Self; 4] = [Self::Rpc, Self::Tensor, Self::Block, Self::Native];
+    pub const ALL: [Self; 5] = [Self::Rpc, Self::Tensor, Self::Block, Self::Burst, Self::Native];
 
     /// Name on the wire, with its version.
     pub const fn name(self) -> &'static str {
@@ -34,6 +38,7 @@ impl Protocol {
             Self::Rpc => "/tensorlink/rpc/2",
             Self::Tensor => "/tensorlink/tensor/1",
             Self::Block => "/tensorlink/block/1",
+            Self::Burst => "/tensorlink/burst/1",
             Self::Native => "/tensorlink/native/1",
         }
     }
@@ -44,6 +49,7 @@ impl Protocol {
             Self::Rpc => 64 << 20,
             Self::Tensor => 256 << 20,
             Self::Block => 2 << 20,
+            Self::Burst => link::MOST as usize,
             Self::Native => 64 << 10,
         }
     }
@@ -57,6 +63,8 @@ impl Protocol {
             Self::Tensor => 0,
             // A CID.
             Self::Block => 128,
+            // How much is wanted, and filler.
+            Self::Burst => link::HEADER + link::MOST as usize,
             // Two CIDs, and what to do with them.
             Self::Native => 1 << 10,
         }

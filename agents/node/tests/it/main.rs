@@ -5,6 +5,7 @@ mod custody;
 mod forgetting;
 mod games;
 mod history;
+mod link;
 mod pipeline;
 mod serving;
 mod shard;

@@ -1,33 +1,48 @@
 //! Candidates as a planner sees them.
 
+use tensorlink_node::link::Link as Bandwidth;
 use tensorlink_placement::fleet::Fleet;
 use tensorlink_placement::measured::Trust;
 use tensorlink_placement::node::{Profile, Rates};
-use tensorlink_placement::proximity::{Coordinate, Proximity};
+use tensorlink_placement::proximity::{Link, Proximity};
 
-use super::Work;
+use super::{Reach, Work};
 use crate::hire::Candidate;
 
-/// Bytes a second that a worker sends and receives: nobody measures it yet, so that it is assumed of all alike.
-pub const BANDWIDTH: f64 = 125e6;
+/// Bytes a second that are assumed of every link where none was measured.
+pub const ASSUMED: f64 = 125e6;
 
-/// A candidate, and how far it is.
+/// A candidate, and how it is reached.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
     /// Who.
     pub candidate: &'a Candidate,
-    /// Seconds between it and this node, one way.
-    pub away: f64,
+    /// From this node.
+    pub reach: Reach,
 }
 
 /// These candidates, for work of a kind. Nobody is believed to be more than a few times as fast as others of its tier.
+/// A hop between two of them passes through this node.
 pub fn fleet(work: &Work, candidates: &[Seen<'_>]) -> Fleet {
     let profiles: Vec<Profile> = (0..).zip(candidates).map(|(number, seen)| profile(work, number, seen)).collect();
-    let place =
-        |seen: &Seen<'_>| Coordinate { position: [0.0, 0.0], access: seen.away, up: BANDWIDTH, down: BANDWIDTH };
-    let proximity =
-        Proximity::Coordinates { places: candidates.iter().map(place).collect(), measured: Default::default() };
-    Fleet { nodes: Trust::default().capped(&profiles), proximity }
+    let unknown = unknown(candidates);
+    let ways: Vec<(f64, Bandwidth)> =
+        candidates.iter().map(|seen| (seen.reach.away, seen.reach.link.unwrap_or(unknown))).collect();
+    let hop = |(here, (away, link)): (&(f64, Bandwidth), &(f64, Bandwidth))| Link {
+        seconds: here.0 + away,
+        rate: 1.0 / (1.0 / here.1.from + 1.0 / link.to),
+    };
+    let links = ways.iter().flat_map(|here| ways.iter().map(move |there| hop((here, there)))).collect();
+    Fleet { nodes: Trust::default().capped(&profiles), proximity: Proximity::Matrix { nodes: ways.len(), links } }
+}
+
+/// The bandwidth of those of whom it is not known: as of the slowest other, so that nobody gains by keeping it secret.
+fn unknown(candidates: &[Seen<'_>]) -> Bandwidth {
+    let known = || candidates.iter().filter_map(|seen| seen.reach.link);
+    Bandwidth {
+        to: known().map(|link| link.to).reduce(f64::min).unwrap_or(ASSUMED),
+        from: known().map(|link| link.from).reduce(f64::min).unwrap_or(ASSUMED),
+    }
 }
 
 /// Who runs a worker is not known: each is taken for an operator of its own.

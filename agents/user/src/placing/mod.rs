@@ -1,15 +1,15 @@
 //! Which of the workers that answer hold a job's lanes, in which order, and which layers each of them: chosen jointly,
-//! by what they advertise and how far they are.
+//! by what they advertise and how they are reached.
 //!
 //! | module | what lives there |
 //! |---|---|
 //! | here | a request of the market, and the placement that a strategy makes of it |
 //! | [`work`] | what a training or a model to be served asks of whoever computes it |
 //! | [`fleet`](mod@fleet) | candidates as a planner sees them |
-//! | `distance` | how far workers are from this node |
+//! | [`reach`] | how workers are reached from this node: how far they are, and how many bytes a second pass |
 
-mod distance;
 pub mod fleet;
+pub mod reach;
 pub mod work;
 
 use std::ops::Range;
@@ -22,8 +22,9 @@ use tensorlink_placement::plan::{Broken, Chain, Plan, Stage};
 use tensorlink_placement::{Refusal, Request, Strategy, explain, place};
 use tensorlink_types::Address;
 
-pub(crate) use self::distance::distances;
 pub use self::fleet::{Seen, fleet};
+pub use self::reach::Reach;
+pub(crate) use self::reach::Reaches;
 pub use self::work::Work;
 
 /// How workers are chosen.
@@ -37,6 +38,8 @@ pub struct Wish {
     pub stages: Option<usize>,
     /// Chains with the same cut: replicas of the pipeline, times the shares of a step's sequences.
     pub chains: usize,
+    /// The least bytes a second of a hop.
+    pub bandwidth: f64,
 }
 
 /// Who has each lane, and which layers.
@@ -135,7 +138,8 @@ impl<'a> Market<'a> {
     }
 
     fn request(&self, wish: &Wish) -> Request<'_> {
-        let constraints = Constraints { stages: wish.stages, rings: wish.chains.max(1), ..Constraints::default() };
+        let Wish { stages, chains, bandwidth, .. } = *wish;
+        let constraints = Constraints { stages, rings: chains.max(1), bandwidth, ..Constraints::default() };
         Request { constraints, ..Request::new(&self.fleet, &self.work.model, self.work.kind, wish.objective) }
     }
 }

@@ -4,6 +4,7 @@ use tensorlink_model::Setting;
 use tensorlink_model::fixture::integers::quantized;
 use tensorlink_model::random::{Dimensions, llama, weights};
 use tensorlink_node::footprint::Footprint;
+use tensorlink_node::link::Link;
 use tensorlink_node::price::{Prices, multiply_adds};
 use tensorlink_node::speed::{Measured, Speed};
 use tensorlink_node::wire::gossip::WorkerAdvert;
@@ -14,6 +15,7 @@ use tensorlink_training::model::language::Origin;
 use tensorlink_training::{LanguageModel, Training};
 use tensorlink_types::{Address, Program};
 
+use super::fleet::ASSUMED;
 use super::*;
 use crate::hire::Candidate;
 use crate::prepare::Draft;
@@ -51,13 +53,17 @@ fn work(layers: usize, setting: Setting) -> Work {
 }
 
 fn wish(objective: Objective, stages: Option<usize>, chains: usize) -> Wish {
-    Wish { objective, strategy: Strategy::Best, stages, chains }
+    Wish { objective, strategy: Strategy::Best, stages, chains, bandwidth: 0.0 }
+}
+
+fn seen(candidate: &Candidate, away: f64, link: Option<Link>) -> Seen<'_> {
+    Seen { candidate, reach: Reach { away, link } }
 }
 
 /// The placement on candidates that are as far as this, by address and end.
 fn placed(work: &Work, candidates: &[Candidate], away: &[f64], wish: Wish) -> Result<Vec<(u8, usize)>, Refusal> {
     let seen: Vec<Seen<'_>> =
-        candidates.iter().zip(away).map(|(candidate, away)| Seen { candidate, away: *away }).collect();
+        candidates.iter().zip(away).map(|(candidate, away)| seen(candidate, *away, None)).collect();
     let Placement { lanes, cut } = Market::new(work, &seen).place(&wish)?;
     let lane = |(node, layers): (&usize, &Range<usize>)| (candidates[*node].address.as_slice()[19], layers.end);
     Ok(lanes.iter().zip(cut.iter().cycle()).map(lane).collect())
@@ -81,6 +87,58 @@ fn whoever_is_far_is_left_out_where_latency_counts_and_not_where_throughput_does
     let of = |objective| placed(&work(8, Setting::Standard), &candidates, &away, wish(objective, None, 1)).unwrap();
     assert_eq!(of(Objective::Latency), [(1, 8)]);
     assert_eq!(of(Objective::Throughput).len(), 2);
+}
+
+/// Bytes a second to a worker, and from it.
+fn link(to: f64, from: f64) -> Option<Link> {
+    Some(Link { to, from })
+}
+
+/// Who has the first layers of two stages, and whether anybody has.
+fn of_two(work: &Work, seen: &[Seen<'_>], bandwidth: f64) -> Result<Vec<usize>, Refusal> {
+    let wish = Wish { bandwidth, ..wish(Objective::Latency, Some(2), 1) };
+    Market::new(work, seen).place(&wish).map(|placement| placement.lanes)
+}
+
+#[test]
+fn whoever_receives_slowly_is_first_and_whoever_sends_slowly_is_last() {
+    let candidates = [(1, 10, 1 << 20), (2, 10, 1 << 20)].map(candidate);
+    let mut work = work(8, Setting::Standard);
+    work.model.layers.iter_mut().for_each(|layer| layer.decode.activations = 1e6);
+    for (one, other, first) in [
+        (link(1e6, 1e9), link(1e9, 1e9), 0),
+        (link(1e9, 1e6), link(1e9, 1e9), 1),
+        (link(1e9, 1e9), link(1e6, 1e9), 1),
+        (link(1e9, 1e9), link(1e9, 1e6), 0),
+    ] {
+        let seen = [seen(&candidates[0], 0.001, one), seen(&candidates[1], 0.001, other)];
+        assert_eq!(of_two(&work, &seen, 0.0).unwrap()[0], first, "{one:?} {other:?}");
+    }
+}
+
+#[test]
+fn who_does_not_let_its_link_be_measured_is_taken_for_the_slowest() {
+    let candidates = [(1, 10, 1 << 20), (2, 10, 1 << 20), (3, 10, 1 << 20)].map(candidate);
+    let [secret, slow, fast] = [None, link(4e6, 8e6), link(1e9, 1e9)];
+    let seen = [seen(&candidates[0], 0.0, secret), seen(&candidates[1], 0.0, slow), seen(&candidates[2], 0.0, fast)];
+    let rate = |from, to| fleet(&work(8, Setting::Fast), &seen).proximity.link(from, to).unwrap().rate;
+    assert_eq!([rate(0, 2), rate(2, 0)], [rate(1, 2), rate(2, 1)]);
+    assert!((rate(1, 0) - 1e6 * 8.0 / 3.0).abs() < 1.0, "{}: from one and then to the other", rate(1, 0));
+    let alone = [seen[0], seen[0]];
+    let rate = fleet(&work(8, Setting::Fast), &alone).proximity.link(0, 1).unwrap().rate;
+    assert!((rate - ASSUMED / 2.0).abs() < 1.0, "{rate}");
+}
+
+#[test]
+fn a_least_bandwidth_leaves_out_who_has_not_got_it_and_says_which_would_do() {
+    let candidates = [(1, 90, 1 << 20), (2, 10, 1 << 20), (3, 10, 1 << 20)].map(candidate);
+    let [slow, fast] = [link(1e6, 1e6), link(1e8, 1e8)];
+    let seen = [seen(&candidates[0], 0.0, slow), seen(&candidates[1], 0.0, fast), seen(&candidates[2], 0.0, fast)];
+    let work = work(8, Setting::Fast);
+    assert!(of_two(&work, &seen, 0.0).unwrap().contains(&0));
+    assert!(!of_two(&work, &seen, 4e7).unwrap().contains(&0));
+    let refusal = of_two(&work, &seen, 9e7).unwrap_err().to_string();
+    assert!(refusal.starts_with("bandwidth: too few links have 90000000"), "{refusal}");
 }
 
 #[test]
@@ -115,7 +173,7 @@ fn replicas_have_the_same_cut_and_stand_one_after_the_other() {
 #[test]
 fn the_picture_names_workers_and_tells_who_is_the_bottleneck() {
     let candidates = [(1, 10, 1 << 20), (2, 30, 1 << 20), (3, 20, 1 << 20)].map(candidate);
-    let seen: Vec<Seen<'_>> = candidates.iter().map(|candidate| Seen { candidate, away: 0.001 }).collect();
+    let seen: Vec<Seen<'_>> = candidates.iter().map(|candidate| seen(candidate, 0.001, None)).collect();
     let work = work(8, Setting::Fast);
     let market = Market::new(&work, &seen);
     let wish = wish(Objective::Throughput, Some(2), 1);

@@ -1,6 +1,8 @@
 //! What jobs of either kind ask of workers, and what they offer.
 #![allow(missing_docs, reason = "doc comments on arguments are the help texts; clap shows the rest by name")]
 
+use std::num::NonZeroU32;
+
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +39,10 @@ pub struct HireArgs {
     /// The slowest tier of workers that is hired, by what they measured: A from 20 teraflops on, B from 5, C any.
     #[arg(long, value_enum, default_value_t, ignore_case = true)]
     pub tier: LeastTier,
+    /// Fewest megabytes a second of a hop from worker to worker, by what this machine measures to both; with
+    /// `--objective latency` or `throughput` [default: any].
+    #[arg(long, value_name = "MB")]
+    pub min_bandwidth: Option<NonZeroU32>,
     /// Independent copies of the pipeline.
     #[arg(long, default_value_t = Self::default().replicas)]
     pub replicas: u16,
@@ -79,6 +85,7 @@ impl Default for HireArgs {
             objective: Aim::default(),
             strategy: Rule::default(),
             tier: LeastTier::default(),
+            min_bandwidth: None,
             replicas: 1,
             deposit: String::new(),
             token: Token::default(),

@@ -101,6 +101,11 @@ fn worker_stake(args: &HireArgs) -> Result<u128> {
 impl<'a> Hiring<'a> {
     /// Starts a node and looks for workers.
     pub async fn look(config: &Config, args: &'a HireArgs, shutdown: &CancellationToken) -> Result<Self> {
+        if args.min_bandwidth.is_some() && args.objective == Aim::Price {
+            bail!(
+                "by price nobody's bandwidth is looked at: with --min-bandwidth give --objective latency or throughput"
+            );
+        }
         if let (None, Aim::Price) = (args.stages().said(), args.objective) {
             bail!("the price tells no number of stages: give --stages, or --objective latency or throughput");
         }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use anyhow::{Context, Result};
 use serde::Serialize;
 use tensorlink_model::partition::PartitionError;
+use tensorlink_node::link::Link;
 use tensorlink_placement::Refusal;
 use tensorlink_placement::explain::Expected;
 use tensorlink_types::Address;
@@ -45,6 +46,25 @@ pub struct RingLane {
     waits_for: &'static str,
     /// Until what it gives is with the next stage; none after the last.
     hop_seconds: Option<f64>,
+    /// What that waits for, likewise.
+    hop_waits_for: Option<&'static str>,
+    /// Between this machine and the worker; none where it is not known.
+    bandwidth: Option<Bandwidth>,
+}
+
+/// Bytes a second.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Bandwidth {
+    /// To the worker.
+    to: f64,
+    /// From it.
+    from: f64,
+}
+
+impl From<Link> for Bandwidth {
+    fn from(Link { to, from }: Link) -> Self {
+        Self { to, from }
+    }
 }
 
 impl Shown {
@@ -107,15 +127,17 @@ impl Hiring<'_> {
         let light = work.weightless();
         let by_time = Market::new(&light, &seen);
         let figures = by_time.figures(&wish, &placement)?;
-        let lane = |(expected, candidate): (Expected, &Candidate)| RingLane {
-            worker: candidate.address,
+        let lane = |(expected, seen): (Expected, &Seen<'_>)| RingLane {
+            worker: seen.candidate.address,
             tier: expected.tier.to_string(),
             layers: expected.stage.first..expected.stage.end,
             seconds: expected.seconds,
             waits_for: expected.waits_for,
             hop_seconds: expected.hop.map(|hop| hop.wait),
+            hop_waits_for: expected.hop.map(|hop| hop.waits_for),
+            bandwidth: seen.reach.link.map(Into::into),
         };
-        let ring = by_time.ring(&wish, &placement)?.into_iter().zip(&self.candidates).map(lane).collect();
+        let ring = by_time.ring(&wish, &placement)?.into_iter().zip(&seen).map(lane).collect();
         let seconds = work.seconds(figures.latency, figures.bottleneck);
         if !self.args.dry_run {
             return Ok(Shown { seconds, ring, picture: String::new() });
@@ -128,7 +150,11 @@ impl Hiring<'_> {
             let share = market.figures(&wish, &faster)?.latency / figures.latency;
             picture.push_str(&format!("by --objective latency it would be {share:.2} times as long\n"));
         }
-        picture.push_str("distances are those to this machine and back; 125 MB/s are assumed of every link\n");
+        picture.push_str("a hop is taken to pass through this machine, over the links to both workers\n");
+        let unknown = seen.iter().filter(|seen| seen.reach.link.is_none()).count();
+        if unknown > 0 {
+            picture.push_str(&format!("bandwidth is not known of {unknown} of {} workers\n", seen.len()));
+        }
         Ok(Shown { seconds, ring, picture })
     }
 
@@ -138,6 +164,7 @@ impl Hiring<'_> {
             strategy: self.args.strategy.0,
             stages: stages.map(|stages| usize::from(stages).checked_div(shares.into()).unwrap_or_default()),
             chains: usize::from(shares).saturating_mul(self.args.replicas.into()),
+            bandwidth: self.args.min_bandwidth.map_or(0.0, |megabytes| f64::from(megabytes.get()) * 1e6),
         }
     }
 
@@ -151,7 +178,7 @@ impl Hiring<'_> {
     }
 
     async fn seen<'c>(&self, candidates: &'c [Candidate]) -> Vec<Seen<'c>> {
-        let away = self.user.distances(candidates).await;
-        candidates.iter().zip(away).map(|(candidate, away)| Seen { candidate, away }).collect()
+        let reaches = self.user.reaches(candidates).await;
+        candidates.iter().zip(reaches).map(|(candidate, reach)| Seen { candidate, reach }).collect()
     }
 }

@@ -24,6 +24,8 @@ pub struct WorkerFile {
     pub hours: Option<String>,
     /// As `--only`.
     pub only: Option<Kind>,
+    /// As `--bursts`.
+    pub bursts: Option<bool>,
     /// As `--disk`, e.g. `10GiB`.
     pub disk: Option<String>,
     /// As `--device`.
