@@ -24,6 +24,9 @@ use crate::metrics::{Counted, Metrics};
 use crate::share::{Budget, Seat, Seats};
 use crate::wire::{self, Mode, ReadError, Refusal};
 
+/// Bursts under way, in all and of one peer: everybody may send them, so they take little of the memory that requests
+/// share.
+const BURSTS: (usize, usize) = (8, 1);
 /// Streams that have not said what they are for, or are being refused.
 const MAX_HANDSHAKES: usize = 512;
 
@@ -45,6 +48,7 @@ pub(crate) struct Inbound {
     metrics: Arc<Metrics>,
     handshakes: Seats,
     streams: Seats,
+    bursts: Seats,
     budget: Budget,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -58,6 +62,7 @@ impl Inbound {
             roles: RwLock::default(),
             handshakes: Seats::new(MAX_HANDSHAKES, each),
             streams: Seats::new(limits.inbound_streams, each),
+            bursts: Seats::new(BURSTS.0, BURSTS.1),
             budget: Budget::new(limits.inbound_bytes),
             tasks: TaskTracker::new(),
             limits,
@@ -222,6 +227,10 @@ impl Inbound {
         // Assignments change while a stream is open.
         self.check_gate(peer, protocol)?;
         let to = self.requests_to(protocol).ok_or(Refusal::NotServed)?;
+        let _place = match protocol {
+            Protocol::Burst => Some(self.bursts.take(peer).ok_or(Refusal::Busy)?),
+            _ => None,
+        };
         // Held until the answer is there. Short requests, as those for evidence and of payment are, need none of it.
         let mut memory = self.budget.open(peer);
         let read = wire::read_body(stream, length, |more| memory.grow(more));

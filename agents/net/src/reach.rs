@@ -23,7 +23,7 @@ impl EventLoop {
         endpoint: &ConnectedPoint,
     ) {
         tracing::debug!(%address, %peer, relayed = endpoint.is_relayed(), "connected");
-        self.ports.connected(peer);
+        self.ports.connected(connection);
         if endpoint.is_relayed() {
             let known = (self.dials.is_connected(address), Instant::now());
             if !self.circuits.opened(peer, connection, known) {

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use libp2p::core::transport::ListenerId;
 use libp2p::kad::{self, InboundRequest, QueryResult};
-use libp2p::swarm::SwarmEvent;
+use libp2p::swarm::{DialError, SwarmEvent};
 use libp2p::{Multiaddr, PeerId, Swarm, identify, ping};
 use tensorlink_node::ports::NetError;
 use tensorlink_node::wire::gossip::WORKERS;
@@ -29,7 +29,7 @@ use crate::gossip::Gossip;
 use crate::identity::{Identity, address_of, peer_in};
 use crate::listening::Listening;
 use crate::metrics::Metrics;
-use crate::ports::Ports;
+use crate::ports::{Ports, Whom};
 use crate::records::{self, KeepError, Kept};
 use crate::relays::{Relays, is_circuit, routable};
 
@@ -173,9 +173,9 @@ impl EventLoop {
             step = match step {
                 Step::Wait => return,
                 Step::Dial(route) => {
-                    match self.swarm.dial(self.ports.dial(route.peer, route.addresses)) {
+                    match self.dial(Whom::Peer(route.peer, route.addresses)) {
                         // Somebody else's dial of the same peer ends in the same events.
-                        Ok(()) | Err(libp2p::swarm::DialError::DialPeerConditionFalse(_)) => return,
+                        Ok(()) | Err(DialError::DialPeerConditionFalse(_)) => return,
                         Err(e) => self.dials.dial_failed(address, &e, Instant::now()),
                     }
                 }
@@ -224,8 +224,8 @@ impl EventLoop {
                     self.on_disconnected(address, peer_id, was_held);
                 }
             }
-            SwarmEvent::OutgoingConnectionError { peer_id, error, .. } => {
-                self.ports.failed(peer_id);
+            SwarmEvent::OutgoingConnectionError { peer_id, connection_id, error } => {
+                self.ports.failed(connection_id);
                 // Where a relay connects us, no more than an attempt at something better has failed.
                 if let Some(peer) = peer_id
                     && !self.circuits.waits(peer)
@@ -371,23 +371,29 @@ impl EventLoop {
     fn dial_bootstrap(&mut self) {
         if self.swarm.connected_peers().next().is_none() {
             for route in self.dials.book.some(MET) {
-                if let Err(e) = self.swarm.dial(self.ports.dial(route.peer, route.addresses)) {
+                if let Err(e) = self.dial(Whom::Peer(route.peer, route.addresses)) {
                     tracing::debug!(peer = %route.peer, "a peer that we met: {e}");
                 }
             }
         }
-        for address in &self.config.bootstrap {
-            let opts = match peer_in(address) {
+        for address in self.config.bootstrap.clone() {
+            let whom = match peer_in(&address) {
                 Some(peer) if self.swarm.is_connected(&peer) => continue,
-                Some(peer) => self.ports.dial(peer, vec![address.clone()]),
+                Some(peer) => Whom::Peer(peer, vec![address.clone()]),
                 // Without a name we cannot tell whether it is connected: ask only while alone.
                 None if self.swarm.connected_peers().next().is_some() => continue,
-                None => self.ports.dial_unknown(address.clone()),
+                None => Whom::At(address.clone()),
             };
-            if let Err(e) = self.swarm.dial(opts) {
+            if let Err(e) = self.dial(whom) {
                 tracing::debug!(%address, "bootstrap: {e}");
             }
         }
+    }
+
+    fn dial(&mut self, whom: Whom) -> Result<(), DialError> {
+        let dial = self.ports.dial(whom);
+        let id = dial.connection_id();
+        self.swarm.dial(dial).inspect_err(|_| self.ports.not_begun(id))
     }
 }
 

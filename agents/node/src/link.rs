@@ -22,11 +22,13 @@ const BURSTS: [u32; 3] = [64 << 10, 256 << 10, MOST];
 pub const MOST: u32 = 1 << 20;
 /// Bytes before a request's filler.
 pub const HEADER: usize = size_of::<u32>();
-/// A burst that took so long is the last.
+/// A burst that took so long, and so many round trips, is the last: a connection needs some of them to gain speed.
 const ENOUGH: Duration = Duration::from_millis(100);
-/// The longest wait for one. Where not even the first has arrived by then, the link is taken to be as fast as if
-/// it had.
-const LONGEST: Duration = Duration::from_secs(2);
+const ROUND_TRIPS: u32 = 5;
+/// Bursts of nothing, of which the fastest tells the round trip.
+const EMPTY: usize = 3;
+/// The longest wait for one. If even the first takes longer, it counts as if it had arrived then.
+const LONGEST: Duration = Duration::from_secs(1);
 
 /// One part in so many of a burst's time is taken for that of its bytes, however long the round trip is: neither of the
 /// two is measured more exactly than that.
@@ -61,36 +63,47 @@ pub struct Link {
 }
 
 impl Link {
-    /// Measures the link to a peer to whom a short question and its answer take `round_trip`; none where it answers no
-    /// bursts, or not as it should.
-    pub async fn measure(net: &dyn Net, peer: Address, round_trip: Duration) -> Option<Self> {
+    /// Measures the link to a peer; none where it answers no bursts, or not as it should. A peer can make its link look
+    /// wider than it is by answering the empty bursts late.
+    pub async fn measure(net: &dyn Net, peer: Address) -> Option<Self> {
+        let mut round_trip = LONGEST;
+        for number in 0..EMPTY {
+            let took = burst(net, peer, (0, 0)).await.filter(|took| *took < LONGEST)?;
+            // The first may open a stream.
+            if number > 0 {
+                round_trip = round_trip.min(took);
+            }
+        }
         let to = rate(net, peer, round_trip, |bytes| (bytes, 0)).await?;
         let from = rate(net, peer, round_trip, |bytes| (0, bytes)).await?;
         Some(Self { to, from })
     }
 }
 
+/// What a burst takes that gives and wants so many bytes, at most [`LONGEST`]; none if it is not answered as it should
+/// be.
+async fn burst(net: &dyn Net, peer: Address, (given, wanted): (u32, u32)) -> Option<Duration> {
+    let mut request = BytesMut::with_capacity(HEADER + given as usize);
+    request.put_u32_le(wanted);
+    request.extend_from_slice(&FILLER.slice(..given as usize));
+    let began = Instant::now();
+    match timeout(LONGEST, net.request(peer, Protocol::Burst, request.freeze())).await {
+        Ok(answer) => (answer.ok()?.len() == wanted as usize).then(|| began.elapsed().min(LONGEST)),
+        Err(_) => Some(LONGEST),
+    }
+}
+
 /// Bytes a second of the last burst, which is the largest; `of` tells how much of one goes to the peer, and comes from
-/// it.
+/// it. A peer that answers no more bursts has given enough.
 async fn rate(net: &dyn Net, peer: Address, round_trip: Duration, of: impl Fn(u32) -> (u32, u32)) -> Option<f64> {
     let mut rate = None;
     for bytes in BURSTS {
-        let (given, wanted) = of(bytes);
-        let mut request = BytesMut::with_capacity(HEADER + given as usize);
-        request.put_u32_le(wanted);
-        request.extend_from_slice(&FILLER.slice(..given as usize));
-        let began = Instant::now();
-        match timeout(LONGEST, net.request(peer, Protocol::Burst, request.freeze())).await {
-            Ok(Ok(answer)) if answer.len() == wanted as usize => {}
-            Ok(Ok(_)) => return None,
-            // A peer that has given enough, for one.
-            Ok(Err(_)) => return rate,
-            Err(_) => return rate.or(Some(f64::from(bytes) / LONGEST.as_secs_f64())),
-        }
-        let took = began.elapsed();
+        let Some(took) = burst(net, peer, of(bytes)).await else { break };
         let passing = took.saturating_sub(round_trip).max(took / LEAST_SHARE).max(Duration::from_nanos(1));
-        rate = Some(f64::from(bytes) / passing.as_secs_f64());
-        if took >= ENOUGH {
+        if took < LONGEST || rate.is_none() {
+            rate = Some(f64::from(bytes) / passing.as_secs_f64());
+        }
+        if took >= ENOUGH.max(round_trip * ROUND_TRIPS) {
             break;
         }
     }

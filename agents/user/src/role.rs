@@ -153,10 +153,11 @@ impl User {
         self.workers.ranked(count, asked).await
     }
 
-    /// How each of these workers is reached. The bandwidth of the nearest is measured, if it was not lately.
-    pub async fn reaches(&self, candidates: &[Candidate]) -> Vec<Reach> {
+    /// How each of these workers is reached. Where it is to be `measured`, the bandwidth of the nearest is, if it was
+    /// not lately.
+    pub async fn reaches(&self, candidates: &[Candidate], measured: bool) -> Vec<Reach> {
         let workers: Vec<Address> = candidates.iter().map(|candidate| candidate.address).collect();
-        self.reaches.of(self.ports.net.as_ref(), &workers).await
+        self.reaches.of(self.ports.net.as_ref(), &workers, measured).await
     }
 
     /// Asks each worker for a binding offer on its lane; lanes in order (`replica · stages + stage`). Where one does

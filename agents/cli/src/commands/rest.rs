@@ -137,6 +137,11 @@ async fn suited(
     let as_before = |memories: &[u64]| Ok(holds(memories, &of_stages).then_some(()));
     // A planner knows a chain of stages. Shares stand in one, and compute side by side.
     let by_memory = hiring.args().objective == Aim::Price || uncut.shares() > 1;
+    let any_link = hiring.args().min_bandwidth.is_none();
+    ensure!(
+        !by_memory || any_link,
+        "stages that share a step's sequences are not placed by bandwidth: leave out --min-bandwidth"
+    );
     ensure!(!by_memory || hiring.said.is_some(), "stages that share a step's sequences are not chosen: give --stages");
     if by_memory && hiring.fit_now(as_before)?.is_some() {
         return Ok(None);
@@ -155,7 +160,7 @@ async fn suited(
         match hiring.place_now(&work, 1).await? {
             Ok(ranges) => ranges,
             // A planner looks at no dear workers, and at an estimate of what they need.
-            Err(_) if hiring.fit_now(as_before)?.is_some() => return Ok(None),
+            Err(_) if any_link && hiring.fit_now(as_before)?.is_some() => return Ok(None),
             Err(_) => hiring.place(shutdown, &work, 1).await?,
         }
     };

@@ -60,8 +60,8 @@ pub struct WorkerArgs {
     /// The only kind of job that is taken [default: both].
     #[arg(long, env = "TENSORLINK_ONLY", value_enum)]
     pub only: Option<Kind>,
-    /// Whether to answer short bursts by which others measure how wide the link to this node is; about a megabyte a
-    /// second at most [default: true].
+    /// Whether to answer short bursts, within limits, by which others measure the bandwidth to this node [default:
+    /// true].
     #[arg(long, env = "TENSORLINK_BURSTS", value_name = "BOOL")]
     pub bursts: Option<bool>,
     /// Disk for files that jobs need; what is left keeps others for a while [default: 10GiB].

@@ -54,7 +54,7 @@ pub fn told(distance: &Distance) -> String {
 pub struct Acceptance {
     /// Serve a model that answers much worse in integers than in floats: whose perplexity rises by more than 2 %, whose
     /// likeliest token is the floats' in less than 90 %, or whose vectors' mean cosine to the floats' is below 0.99;
-    /// and one of which that cannot be measured, for its tokenizer reads none of the texts.
+    /// or a model that cannot be measured because its tokenizer reads none of the texts.
     #[arg(long)]
     pub accept_loss: bool,
 }

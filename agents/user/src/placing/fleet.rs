@@ -36,7 +36,7 @@ pub fn fleet(work: &Work, candidates: &[Seen<'_>]) -> Fleet {
     Fleet { nodes: Trust::default().capped(&profiles), proximity: Proximity::Matrix { nodes: ways.len(), links } }
 }
 
-/// The bandwidth of those of whom it is not known: as of the slowest other, so that nobody gains by keeping it secret.
+/// The bandwidth of those of whom it is not known: as of the slowest other, so that few gain by keeping it secret.
 fn unknown(candidates: &[Seen<'_>]) -> Bandwidth {
     let known = || candidates.iter().filter_map(|seen| seen.reach.link);
     Bandwidth {

@@ -23,10 +23,10 @@ const OPENING: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(1);
 /// Workers whose bandwidth is measured, the nearest. One after the other: together they would share this node's own.
 const NEAREST: usize = 32;
-/// How long that may take in all. Who is left waits for the next time.
-const MEASURING: Duration = Duration::from_secs(10);
-/// How long a bandwidth that was measured holds.
-const HOLDS: Duration = Duration::from_secs(600);
+/// How long that may take in all: a training may stand still meanwhile. Of these, who is left is measured next time.
+const MEASURING: Duration = Duration::from_secs(4);
+/// How long a bandwidth that was measured holds, and that there was none.
+const HOLDS: (Duration, Duration) = (Duration::from_secs(600), Duration::from_secs(30));
 
 /// How a worker is reached.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -44,24 +44,14 @@ pub(crate) struct Reaches {
 }
 
 impl Reaches {
-    /// How each of these workers is reached, in their order.
-    pub(crate) async fn of(&self, net: &dyn Net, workers: &[Address]) -> Vec<Reach> {
+    /// How each of these workers is reached, in their order; their bandwidth as far as it is known, or `measured` now.
+    pub(crate) async fn of(&self, net: &dyn Net, workers: &[Address], measured: bool) -> Vec<Reach> {
         let away = distances(net, workers).await;
-        let mut nearest: Vec<(Duration, Address)> = away.iter().copied().zip(workers.iter().copied()).collect();
-        nearest.sort_unstable();
-        nearest.retain(|(away, _)| *away < LONGEST / 2);
-        nearest.truncate(NEAREST);
         self.forget();
-        nearest.retain(|(_, worker)| !self.measured().contains_key(worker));
-        let measuring = async {
-            for (away, worker) in nearest {
-                let link = Link::measure(net, worker, away * 2).await;
-                tracing::debug!(%worker, ?away, ?link, "measured");
-                self.measured().insert(worker, (Instant::now(), link));
-            }
-        };
-        // What was measured until then counts.
-        let _ = tokio::time::timeout(MEASURING, measuring).await;
+        if measured {
+            // What is measured until then counts.
+            let _ = tokio::time::timeout(MEASURING, self.measure(net, &away, workers)).await;
+        }
         let measured = self.measured();
         let of = |(away, worker): (&Duration, &Address)| Reach {
             away: away.as_secs_f64(),
@@ -70,8 +60,23 @@ impl Reaches {
         away.iter().zip(workers).map(of).collect()
     }
 
+    async fn measure(&self, net: &dyn Net, away: &[Duration], workers: &[Address]) {
+        let mut nearest: Vec<(Duration, Address)> = away.iter().copied().zip(workers.iter().copied()).collect();
+        nearest.sort_unstable();
+        nearest.retain(|(away, _)| *away < LONGEST / 2);
+        nearest.truncate(NEAREST);
+        nearest.retain(|(_, worker)| !self.measured().contains_key(worker));
+        for (away, worker) in nearest {
+            // If the time is over before it is known, it is the turn of others.
+            self.measured().insert(worker, (Instant::now(), None));
+            let link = Link::measure(net, worker).await;
+            tracing::debug!(%worker, ?away, ?link, "measured");
+            self.measured().insert(worker, (Instant::now(), link));
+        }
+    }
+
     fn forget(&self) {
-        self.measured().retain(|_, (at, _)| at.elapsed() < HOLDS);
+        self.measured().retain(|_, (at, link)| at.elapsed() < if link.is_some() { HOLDS.0 } else { HOLDS.1 });
     }
 
     fn measured(&self) -> MutexGuard<'_, HashMap<Address, (Instant, Option<Link>)>> {

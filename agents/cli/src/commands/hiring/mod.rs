@@ -266,6 +266,12 @@ impl<'a> Hiring<'a> {
             self.needs = needs;
             return Ok(());
         }
+        if self.args.min_bandwidth.is_some() {
+            bail!(
+                "the programs need more memory than was estimated, and other workers are not chosen by bandwidth: leave \
+                 out --min-bandwidth"
+            );
+        }
         self.fit(shutdown, || needs.clone(), |memories| Ok(holds(memories, &needs).then_some(()))).await?;
         self.needs = needs;
         Ok(())

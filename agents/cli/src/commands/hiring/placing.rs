@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use tensorlink_model::partition::PartitionError;
 use tensorlink_node::link::Link;
@@ -84,7 +84,11 @@ impl Hiring<'_> {
         }
         let mut told = false;
         loop {
-            match self.place_now(work, shares).await? {
+            let placed = tokio::select! {
+                () = shutdown.cancelled() => bail!("interrupted; nothing was posted"),
+                placed = self.place_now(work, shares) => placed?,
+            };
+            match placed {
                 Ok(cut) => return Ok(cut),
                 Err(refusal) if self.node.ports.clock.now() >= self.until => return Err(refusal.into()),
                 Err(refusal) if !told => {
@@ -102,7 +106,13 @@ impl Hiring<'_> {
     pub async fn place_now(&mut self, work: &Work, shares: u16) -> Result<Result<Vec<Range<usize>>, Refusal>> {
         self.release();
         let near = self.affordable();
-        let seen = self.seen(&near).await;
+        let mut seen = self.seen(&near, true).await;
+        if self.args.min_bandwidth.is_some() {
+            // Of whom it is not known, nobody can say that it is enough.
+            for seen in &mut seen {
+                seen.reach.link.get_or_insert(Link { to: 1.0, from: 1.0 });
+            }
+        }
         let Placement { lanes, cut } = match Market::new(work, &seen).place(&self.wish(shares, self.said)) {
             Ok(placement) => placement,
             Err(refusal) => return Ok(Err(refusal)),
@@ -119,9 +129,11 @@ impl Hiring<'_> {
     pub async fn show(&self, work: &Work, shares: u16, cut: &[Range<usize>]) -> Result<Shown> {
         let others = if self.args.dry_run { self.others.as_slice() } else { &[] };
         let all: Vec<Candidate> = self.candidates.iter().chain(others).take(LOOKED_AT).cloned().collect();
-        let seen = self.seen(&all).await;
+        // Who hires by price does not wait for it.
+        let seen = self.seen(&all, self.args.dry_run || self.args.objective != Aim::Price).await;
         let market = Market::new(work, &seen);
-        let wish = self.wish(shares, Some(self.stages));
+        // What was placed stands, also if a link is narrower by now.
+        let wish = Wish { bandwidth: 0.0, ..self.wish(shares, Some(self.stages)) };
         let placement = Placement { lanes: (0..self.candidates.len()).collect(), cut: cut.to_vec() };
         // Programs may need less than was estimated, and stand on workers that the estimate would not fit.
         let light = work.weightless();
@@ -177,8 +189,8 @@ impl Hiring<'_> {
         near.take(LOOKED_AT).cloned().collect()
     }
 
-    async fn seen<'c>(&self, candidates: &'c [Candidate]) -> Vec<Seen<'c>> {
-        let reaches = self.user.reaches(candidates).await;
+    async fn seen<'c>(&self, candidates: &'c [Candidate], measured: bool) -> Vec<Seen<'c>> {
+        let reaches = self.user.reaches(candidates, measured).await;
         candidates.iter().zip(reaches).map(|(candidate, reach)| Seen { candidate, reach }).collect()
     }
 }
