@@ -1,7 +1,7 @@
 //! How many bytes a second pass between two nodes.
 //!
 //! Who wants to know sends short bursts: a larger one as long as the last was soon over. Who is asked answers within
-//! limits ([`Spent`]), and only where its owner lets it.
+//! limits, and only where its owner lets it.
 //!
 //! A burst's request begins with the length of the answer that it wants (u32, little-endian). All else is filler.
 
