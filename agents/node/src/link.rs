@@ -63,6 +63,13 @@ pub struct Link {
 }
 
 impl Link {
+    /// As narrow as the narrowest of these in each direction; none of none.
+    pub fn slowest(links: &[Self]) -> Option<Self> {
+        let narrower = |one: Self, other: &Self| Self { to: one.to.min(other.to), from: one.from.min(other.from) };
+        let (first, others) = links.split_first()?;
+        Some(others.iter().fold(*first, narrower))
+    }
+
     /// Measures the link to a peer; none where it answers no bursts, or not as it should. A peer can make its link look
     /// wider than it is by answering the empty bursts late.
     pub async fn measure(net: &dyn Net, peer: Address) -> Option<Self> {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::{ChainError, NetError};
-use tensorlink_node::speed::Tier;
+use tensorlink_node::speed::{Speed, Tier};
 use tensorlink_node::wire::Malformed;
 use tensorlink_node::wire::gossip::WorkerAdvert;
 use tensorlink_proof::commit::sign::SignatureError;
@@ -183,6 +183,11 @@ impl Market {
     /// Forgets a worker.
     pub fn forget(&mut self, address: Address) {
         self.adverts.remove(&address);
+    }
+
+    /// What a worker said last of its speed.
+    pub fn speed(&self, address: Address) -> Option<Speed> {
+        self.adverts.get(&address).map(|heard| heard.advert.speed)
     }
 
     /// All workers that `eligible` admits, that have a free lane, take the token and are fast enough, at least `count`,

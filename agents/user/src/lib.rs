@@ -10,6 +10,7 @@
 //! | `workers`, `offers`, `reports` | workers that are there; their offers; their progress |
 //! | `told`, `own` | what the chain tells of jobs of this account; which events are about them |
 //! | `settlement` | a job is moved towards its end |
+//! | `speeds` | how fast workers were that it hired |
 //! | [`serving`] | serving jobs: publishing them, sending texts through their workers, paying |
 //! | `keeping` | states of its jobs that no other worker keeps |
 //! | `fetching`, [`result`] | the trained model, fetched and checked; its weights, and its test |
@@ -59,6 +60,7 @@ pub mod resume;
 pub mod role;
 pub mod serving;
 mod settlement;
+mod speeds;
 mod told;
 mod workers;
 

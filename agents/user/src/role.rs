@@ -5,10 +5,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::ports::{ChainError, EventAt, Protocol};
 use tensorlink_node::wire::gossip::{PROGRESS, Progress, WORKERS};
 use tensorlink_node::{Ports, Roster};
+use tensorlink_placement::measured::Observation;
 use tensorlink_training::TrainingSet;
 use tensorlink_types::abi::Offer;
 use tensorlink_types::{Address, B256, Bytes, JobId};
@@ -26,7 +28,9 @@ use crate::recut::Uncut;
 use crate::reports::Reports;
 use crate::result::{Claims, ResultError, TrainedStage};
 use crate::resume::{ResumeError, Resumption, resume};
+use crate::serving::Pipeline;
 use crate::settlement::Settlement;
+use crate::speeds::{Speed, Speeds};
 use crate::told::Telling;
 use crate::workers::Workers;
 
@@ -41,6 +45,7 @@ pub struct User {
     settlement: Settlement,
     fetching: Fetching,
     reaches: Reaches,
+    speeds: Speeds,
 }
 
 impl User {
@@ -70,6 +75,7 @@ impl User {
             settlement: Settlement::new(ports.clone(), events.clone()),
             fetching: Fetching::new(ports.clone(), events, keeping.clone()),
             reaches: Reaches::default(),
+            speeds: Speeds::open(ports.journal.clone())?,
             ports: ports.clone(),
         });
         let (answering, end) = (keeping.clone().answer_all(requests), shutdown.clone());
@@ -158,6 +164,33 @@ impl User {
     pub async fn reaches(&self, candidates: &[Candidate], measured: bool) -> Vec<Reach> {
         let workers: Vec<Address> = candidates.iter().map(|candidate| candidate.address).collect();
         self.reaches.of(self.ports.net.as_ref(), &workers, measured).await
+    }
+
+    /// What was seen of a worker's speed in jobs of this user, against what it says.
+    pub fn observed(&self, candidate: &Candidate) -> Vec<Observation> {
+        self.speeds.of(candidate, self.ports.clock.now())
+    }
+
+    /// Writes down how fast the workers of a pipeline are, as far as texts have told: for whom to hire next. What the
+    /// links to them take is left out.
+    ///
+    /// # Errors
+    /// [`JournalError`] if the disk fails.
+    pub async fn remember_speeds(&self, pipeline: &Pipeline) -> Result<(), JournalError> {
+        let workers = pipeline.timed();
+        if workers.is_empty() {
+            return Ok(());
+        }
+        let links = self.reaches.links(self.ports.net.as_ref(), &workers).await;
+        let rates = pipeline.rates(|worker| links.get(&worker).copied());
+        let (job, at, boundaries) = (pipeline.job(), self.ports.clock.now(), pipeline.boundaries());
+        let (shape, setting) = (boundaries.shape(), boundaries.setting());
+        let speed = |(worker, rate)| {
+            let said = self.workers.speed(worker)?.multiply_adds(setting) as f64;
+            tracing::debug!(%worker, rate, said, link = ?links.get(&worker), "multiply-adds a second");
+            Some(Speed { job, worker, shape, setting, rate, said, at })
+        };
+        self.speeds.see(rates.into_iter().filter_map(speed).collect())
     }
 
     /// Asks each worker for a binding offer on its lane; lanes in order (`replica · stages + stage`). Where one does

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tensorlink_node::ports::Event;
 use tensorlink_node::ports::chain::Role;
+use tensorlink_node::speed::Speed;
 use tensorlink_node::wire::decode;
 use tensorlink_node::wire::gossip::WorkerAdvert;
 use tensorlink_node::{Ports, Roster};
@@ -84,6 +85,11 @@ impl Workers {
             Ok(advert) => self.market().hear(peer, advert),
             Err(error) => tracing::debug!(%peer, %error, "a malformed advert"),
         }
+    }
+
+    /// What a worker said last of its speed.
+    pub(crate) fn speed(&self, worker: Address) -> Option<Speed> {
+        self.market().speed(worker)
     }
 
     /// Workers of whom what is asked holds, cheapest first, waiting up to `patience` for `count` of them.

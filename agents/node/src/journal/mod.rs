@@ -117,6 +117,16 @@ impl Journal {
         Ok(names)
     }
 
+    /// Gives a record another name, in place of what has that.
+    ///
+    /// # Errors
+    /// [`JournalError::Io`] if the disk refuses, or there is no such record.
+    pub fn rename(&self, from: &str, to: &str) -> Result<(), JournalError> {
+        let path = self.path(from);
+        let renamed = fs::rename(&path, self.path(to)).and_then(|()| sync_folder(&self.folder));
+        renamed.map_err(|source| JournalError::Io { path, source })
+    }
+
     /// Drops a record; no error if there is none.
     ///
     /// # Errors
@@ -152,6 +162,9 @@ mod tests {
         journal.remove("a").unwrap();
         journal.remove("a").unwrap();
         assert_eq!(journal.names().unwrap(), ["b"]);
+        journal.rename("b", "c").unwrap();
+        assert_eq!((journal.names().unwrap(), journal.read::<u32>("c").unwrap()), (vec!["c".to_owned()], Some(3)));
+        assert!(journal.rename("b", "c").is_err());
     }
 
     #[test]

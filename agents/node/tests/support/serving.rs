@@ -41,6 +41,11 @@ pub fn plans() -> Vec<(Plan, Vec<Tensor>)> {
     cut(random::bert(SIZE))
 }
 
+/// As [`plans`], for texts of 24 tokens.
+pub fn long_plans() -> Vec<(Plan, Vec<Tensor>)> {
+    cut(random::bert(Dimensions { context: 25, ..SIZE }))
+}
+
 /// As [`plans`], of a decoder: a text's rows come token by token.
 pub fn decoder_plans() -> Vec<(Plan, Vec<Tensor>)> {
     cut(random::gpt2(SIZE))

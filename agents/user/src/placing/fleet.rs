@@ -2,7 +2,7 @@
 
 use tensorlink_node::link::Link as Bandwidth;
 use tensorlink_placement::fleet::Fleet;
-use tensorlink_placement::measured::Trust;
+use tensorlink_placement::measured::{Observation, Trust};
 use tensorlink_placement::node::{Profile, Rates};
 use tensorlink_placement::proximity::{Link, Proximity};
 
@@ -12,16 +12,32 @@ use crate::hire::Candidate;
 /// Bytes a second that are assumed of every link where none was measured.
 pub const ASSUMED: f64 = 125e6;
 
-/// A candidate, and how it is reached.
-#[derive(Clone, Copy, Debug)]
+/// A candidate, how it is reached, and how fast it was.
+#[derive(Clone, Debug)]
 pub struct Seen<'a> {
     /// Who.
     pub candidate: &'a Candidate,
     /// From this node.
     pub reach: Reach,
+    /// What was seen of its speed, against what it says; nothing of whom nobody saw.
+    pub observed: Vec<Observation>,
 }
 
-/// These candidates, for work of a kind. Nobody is believed to be more than a few times as fast as others of its tier.
+impl Seen<'_> {
+    /// What is believed of the speed that it says, as a part of that; none where nobody saw it.
+    pub fn believed(&self) -> Option<f64> {
+        // What cannot be weighed says nothing.
+        (!self.observed.is_empty()).then(|| trust().share(&self.observed).unwrap_or(1.0))
+    }
+}
+
+/// Who was not seen is tried, and believed what it says.
+fn trust() -> Trust {
+    Trust::default().trying()
+}
+
+/// These candidates, for work of a kind. Whoever was seen to be slower than it says is taken for as fast as it was; of
+/// the others nobody is believed to be more than a few times as fast as others of its tier.
 /// A hop between two of them passes through this node.
 pub fn fleet(work: &Work, candidates: &[Seen<'_>]) -> Fleet {
     let profiles: Vec<Profile> = (0..).zip(candidates).map(|(number, seen)| profile(work, number, seen)).collect();
@@ -33,16 +49,15 @@ pub fn fleet(work: &Work, candidates: &[Seen<'_>]) -> Fleet {
         rate: 1.0 / (1.0 / here.1.from + 1.0 / link.to),
     };
     let links = ways.iter().flat_map(|here| ways.iter().map(move |there| hop((here, there)))).collect();
-    Fleet { nodes: Trust::default().capped(&profiles), proximity: Proximity::Matrix { nodes: ways.len(), links } }
+    let observed: Vec<Vec<Observation>> = candidates.iter().map(|seen| seen.observed.clone()).collect();
+    let nodes = trust().believed(&profiles, &observed).unwrap_or_else(|_| trust().capped(&profiles));
+    Fleet { nodes, proximity: Proximity::Matrix { nodes: ways.len(), links } }
 }
 
 /// The bandwidth of those of whom it is not known: as of the slowest other, so that few gain by keeping it secret.
 fn unknown(candidates: &[Seen<'_>]) -> Bandwidth {
-    let known = || candidates.iter().filter_map(|seen| seen.reach.link);
-    Bandwidth {
-        to: known().map(|link| link.to).reduce(f64::min).unwrap_or(ASSUMED),
-        from: known().map(|link| link.from).reduce(f64::min).unwrap_or(ASSUMED),
-    }
+    let known: Vec<Bandwidth> = candidates.iter().filter_map(|seen| seen.reach.link).collect();
+    Bandwidth::slowest(&known).unwrap_or(Bandwidth { to: ASSUMED, from: ASSUMED })
 }
 
 /// Who runs a worker is not known: each is taken for an operator of its own.

@@ -1,5 +1,5 @@
 //! Which of the workers that answer hold a job's lanes, in which order, and which layers each of them: chosen jointly,
-//! by what they advertise and how they are reached.
+//! by what they advertise or were seen to do, and how they are reached.
 //!
 //! | module | what lives there |
 //! |---|---|

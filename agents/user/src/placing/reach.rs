@@ -3,7 +3,7 @@
 //! In serving, this node carries what one stage gives to the next, so that a hop is just the way to it and from it.
 //! Between workers that train, such a detour is an upper bound.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,8 @@ const LONGEST: Duration = Duration::from_secs(1);
 const NEAREST: usize = 32;
 /// How long that may take in all: a training may stand still meanwhile. Of these, who is left is measured next time.
 const MEASURING: Duration = Duration::from_secs(4);
+/// How long a distance holds that was measured: what was placed is shown by the same.
+const NEAR: Duration = Duration::from_secs(10);
 /// How long a bandwidth that was measured holds, and that there was none.
 const HOLDS: (Duration, Duration) = (Duration::from_secs(600), Duration::from_secs(30));
 
@@ -41,12 +43,13 @@ pub struct Reach {
 #[derive(Default)]
 pub(crate) struct Reaches {
     measured: Mutex<HashMap<Address, (Instant, Option<Link>)>>,
+    away: Mutex<HashMap<Address, (Instant, Duration)>>,
 }
 
 impl Reaches {
     /// How each of these workers is reached, in their order; their bandwidth as far as it is known, or `measured` now.
     pub(crate) async fn of(&self, net: &dyn Net, workers: &[Address], measured: bool) -> Vec<Reach> {
-        let away = distances(net, workers).await;
+        let away = self.distances(net, workers).await;
         self.forget();
         if measured {
             // What is measured until then counts.
@@ -58,6 +61,30 @@ impl Reaches {
             link: measured.get(worker).and_then(|(_, link)| *link),
         };
         away.iter().zip(workers).map(of).collect()
+    }
+
+    /// The bandwidth to each of these workers, `measured` now if it is not known: of one that is not known then, that
+    /// of the slowest other.
+    pub(crate) async fn links(&self, net: &dyn Net, workers: &[Address]) -> BTreeMap<Address, Link> {
+        let reaches = self.of(net, workers, true).await;
+        let known: Vec<Link> = reaches.iter().filter_map(|reach| reach.link).collect();
+        let Some(slowest) = Link::slowest(&known) else { return BTreeMap::new() };
+        workers.iter().zip(reaches).map(|(worker, reach)| (*worker, reach.link.unwrap_or(slowest))).collect()
+    }
+
+    /// The time to each worker, one way, in their order, asked for again where it is not known of lately.
+    async fn distances(&self, net: &dyn Net, workers: &[Address]) -> Vec<Duration> {
+        let known = || self.away.lock().unwrap_or_else(PoisonError::into_inner);
+        known().retain(|_, (at, _)| at.elapsed() < NEAR);
+        let asked: Vec<Address> = {
+            let known = known();
+            workers.iter().copied().filter(|worker| !known.contains_key(worker)).collect()
+        };
+        let away = distances(net, &asked).await;
+        let mut known = known();
+        let now = Instant::now();
+        known.extend(asked.into_iter().zip(away).map(|(worker, away)| (worker, (now, away))));
+        workers.iter().map(|worker| known.get(worker).map_or(LONGEST / 2, |(_, away)| *away)).collect()
     }
 
     async fn measure(&self, net: &dyn Net, away: &[Duration], workers: &[Address]) {

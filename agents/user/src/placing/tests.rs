@@ -8,6 +8,7 @@ use tensorlink_node::link::Link;
 use tensorlink_node::price::{Prices, multiply_adds};
 use tensorlink_node::speed::{Measured, Speed};
 use tensorlink_node::wire::gossip::WorkerAdvert;
+use tensorlink_placement::measured::Observation;
 use tensorlink_placement::model::{Cost, Kind, Layer, ModelProfile};
 use tensorlink_placement::node::Precision;
 use tensorlink_training::calibrate::Calibration;
@@ -57,7 +58,7 @@ fn wish(objective: Objective, stages: Option<usize>, chains: usize) -> Wish {
 }
 
 fn seen(candidate: &Candidate, away: f64, link: Option<Link>) -> Seen<'_> {
-    Seen { candidate, reach: Reach { away, link } }
+    Seen { candidate, reach: Reach { away, link }, observed: Vec::new() }
 }
 
 /// The placement on candidates that are as far as this, by address and end.
@@ -78,6 +79,20 @@ fn who_is_three_times_as_fast_has_three_times_the_layers() {
     assert_eq!(found[0].1, if slow == 0 { 2 } else { 6 });
     found.sort_unstable();
     assert_eq!([found[0].0, found[1].0], [1, 2]);
+}
+
+#[test]
+fn whoever_was_seen_to_be_slower_than_it_says_is_placed_by_what_it_did() {
+    let candidates = [(1, 10, 1 << 20), (2, 30, 1 << 20)].map(candidate);
+    let work = work(8, Setting::Fast);
+    let fastest = |share: Option<f64>| {
+        let observed = share.map(|share| Observation { share, paid: 4.0, age: 0.0 }).into_iter().collect();
+        let liar = Seen { observed, ..seen(&candidates[1], 0.0, None) };
+        assert_eq!(liar.believed(), share);
+        let market = Market::new(&work, &[seen(&candidates[0], 0.0, None), liar]);
+        market.place(&wish(Objective::Latency, Some(1), 1)).unwrap().lanes
+    };
+    assert_eq!([None, Some(1.0), Some(0.4), Some(0.3)].map(fastest), [[1], [1], [1], [0]].map(Vec::from));
 }
 
 #[test]
@@ -124,7 +139,7 @@ fn who_does_not_let_its_link_be_measured_is_taken_for_the_slowest() {
     let rate = |from, to| fleet(&work(8, Setting::Fast), &seen).proximity.link(from, to).unwrap().rate;
     assert_eq!([rate(0, 2), rate(2, 0)], [rate(1, 2), rate(2, 1)]);
     assert!((rate(1, 0) - 1e6 * 8.0 / 3.0).abs() < 1.0, "{}: from one and then to the other", rate(1, 0));
-    let alone = [seen[0], seen[0]];
+    let alone = [seen[0].clone(), seen[0].clone()];
     let rate = fleet(&work(8, Setting::Fast), &alone).proximity.link(0, 1).unwrap().rate;
     assert!((rate - ASSUMED / 2.0).abs() < 1.0, "{rate}");
 }

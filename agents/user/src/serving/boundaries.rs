@@ -1,9 +1,13 @@
 //! What crosses a pipeline's boundaries: types and rows. Boundary 0 leads into the first stage, boundary `n` out of
 //! stage `n − 1`. The last stage of a decoder also takes controls from behind, where the user stands.
 
+use std::ops::Range;
+
 use tensorlink_model::{Output, Plan, PlanError, Setting};
-use tensorlink_types::{TensorType, TypeError};
+use tensorlink_types::{B256, TensorType, TypeError};
 use thiserror::Error;
+
+use super::work::{StageWork, shape};
 
 /// Most bytes of rows in one message: half of what a frame holds.
 const PART: u64 = 32 << 20;
@@ -38,6 +42,8 @@ pub struct Boundaries {
     controls: Option<TensorType>,
     vocabulary: u32,
     setting: Setting,
+    work: Vec<StageWork>,
+    shape: B256,
 }
 
 impl Boundaries {
@@ -47,7 +53,7 @@ impl Boundaries {
     /// [`BoundaryError`].
     pub fn new(plans: &[Plan]) -> Result<Self, BoundaryError> {
         let mut types: Vec<TensorType> = Vec::new();
-        let (mut layers, mut controls) = (0, None);
+        let (mut layers, mut controls, mut work) = (0, None, Vec::new());
         for (stage, plan) in plans.iter().enumerate() {
             let program = plan.program(1)?;
             let received = program.from_previous.first().cloned().ok_or(BoundaryError::Empty)?;
@@ -66,6 +72,7 @@ impl Boundaries {
                 types.push(received);
             }
             types.push(given);
+            work.push(StageWork::of(plan)?);
             layers = plan.layers().end;
         }
         let last = plans.last().ok_or(BoundaryError::Empty)?;
@@ -75,7 +82,7 @@ impl Boundaries {
         }
         let one = matches!(architecture.output, Output::Embedding(_) | Output::Classes(_));
         let (causal, vocabulary) = (architecture.causal, architecture.token_numbers());
-        Ok(Self { types, one, causal, controls, vocabulary, setting: last.setting() })
+        Ok(Self { types, one, causal, controls, vocabulary, setting: last.setting(), work, shape: shape(last) })
     }
 
     /// Stages.
@@ -86,6 +93,21 @@ impl Boundaries {
     /// In how many bits the model is computed.
     pub const fn setting(&self) -> Setting {
         self.setting
+    }
+
+    /// What tells models of one shape in one setting from others: their weights may differ.
+    pub const fn shape(&self) -> B256 {
+        self.shape
+    }
+
+    /// What a stage multiplies for these tokens of a text, about.
+    pub(super) fn multiply_adds(&self, stage: usize, tokens: Range<u32>) -> f64 {
+        self.work.get(stage).map_or(0.0, |work| work.multiply_adds(tokens))
+    }
+
+    /// Bytes that a stage receives for so many tokens.
+    pub(super) fn sent(&self, stage: usize, tokens: u32) -> u64 {
+        (self.row(stage).saturating_add(self.controls_row(stage)) as u64).saturating_mul(tokens.into())
     }
 
     /// Numbers that the model's tokens have: ids are below this.

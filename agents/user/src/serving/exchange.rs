@@ -43,6 +43,8 @@ pub(super) struct Given {
     pub(super) rows: Vec<u8>,
     /// To the last tokens.
     pub(super) receipt: Option<Receipt>,
+    /// Whether it waited for the worker or its money, or was sent rows again.
+    pub(super) held_up: bool,
 }
 
 impl LaneClient {
@@ -52,7 +54,7 @@ impl LaneClient {
     /// # Errors
     /// [`LaneFault`].
     pub(super) async fn advance(&self, ports: &Ports, task: Task<'_>, held: u32) -> Result<Given, LaneFault> {
-        let mut given = Given { rows: Vec::new(), receipt: None };
+        let mut given = Given { rows: Vec::new(), receipt: None, held_up: false };
         let (mut position, mut waits, mut rewinds, mut pause) = (held, 0, 0, PAUSE.0);
         loop {
             let end = task.tokens.min(position.saturating_add(task.part));
@@ -72,6 +74,7 @@ impl LaneClient {
                 }
                 Response::Rewind { position: has } => {
                     rewinds += 1;
+                    given.held_up = true;
                     if has >= position || rewinds > REWINDS {
                         return Err(if rewinds > REWINDS { LaneFault::Forgetful } else { LaneFault::OffTopic });
                     }
@@ -82,6 +85,7 @@ impl LaneClient {
                 }
                 busy @ (Response::Busy | Response::Unpaid { .. }) => {
                     waits += 1;
+                    given.held_up = true;
                     if let Response::Unpaid { tokens } = busy {
                         tracing::debug!(lane = %self.lane, tokens, "the worker asks to be paid first");
                         self.settle(ports).await?;

@@ -7,13 +7,13 @@
 //! | [`publish`] | their files into the store, and back |
 //! | [`pipeline`] | a running job: texts in, outputs and receipts out |
 //! | [`pipelines`] | a model's pipelines, one after another; texts that go on in the next |
-//! | [`boundaries`] | what crosses between the stages |
+//! | [`boundaries`], `work` | what crosses between the stages; what each multiplies |
 //! | `sending` | a text under way, as whoever sends its tokens sees it |
 //! | [`agreement`] | how many lanes must agree, and who says which is right |
 //! | `shared` | what texts share |
 //! | `state`, `text` | one text; its way through all stages |
 //! | `stage`, `difference` | the lanes that compute it in a stage; where they differ, who lies |
-//! | `exchange`, `pace` | one lane's part in it; how long it takes for that |
+//! | `exchange`, `pace`, `rate` | one lane's part in it; how long it takes for that; how fast it is |
 //! | [`receipt`] | whether a receipt is right |
 //! | [`account`] | what a lane is owed: receipts, epochs, vouchers |
 //! | `lane`, `courier` | a lane's worker and account; what it is told while no text waits for it |
@@ -35,12 +35,14 @@ pub mod pipeline;
 pub mod pipelines;
 pub mod prepare;
 pub mod publish;
+mod rate;
 pub mod receipt;
 mod sending;
 mod shared;
 mod stage;
 mod state;
 mod text;
+mod work;
 
 pub use agreement::{Agreement, Judge, Verdict};
 pub use archive::{Receipts, StageReceipt, Terms, TextReceipts};

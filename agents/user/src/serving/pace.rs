@@ -8,6 +8,10 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use tensorlink_node::link::Link;
+
+use super::rate::{Answered, Rate};
+
 /// Answers whose mean says how long a lane takes.
 const SOME: usize = 16;
 /// A lane that takes more than so many times what it took at its best is slow.
@@ -34,6 +38,14 @@ impl Kind {
     pub(super) const fn of(tokens: u32, held: u32, last: bool) -> Self {
         Self { last, bits: (u32::BITS - tokens.leading_zeros(), u32::BITS - held.leading_zeros()) }
     }
+}
+
+/// What a question is for a lane.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Work {
+    pub(super) multiply_adds: f64,
+    /// Bytes to the lane, and from it.
+    pub(super) bytes: (u64, u64),
 }
 
 /// How long each lane takes.
@@ -67,20 +79,30 @@ impl Paces {
         self.all().get(&place).is_some_and(|pace| pace.lags(now))
     }
 
+    /// Whether enough answers may have told how fast a lane is.
+    pub(super) fn is_timed(&self, place: Place) -> bool {
+        self.all().get(&place).is_some_and(|pace| pace.rate.is_timed())
+    }
+
+    /// Multiply-adds a second of a lane over such a link, once enough of its answers have told.
+    pub(super) fn rate(&self, place: Place, link: Link) -> Option<f64> {
+        self.all().get(&place).and_then(|pace| pace.rate.median(link))
+    }
+
     fn all(&self) -> MutexGuard<'_, HashMap<Place, Pace>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Question<'_> {
-    /// It was answered, at `now`, seconds.
-    pub(super) fn answered(self, kind: Kind, now: u64) {
+    /// It was answered, at `now`, seconds. Its `work` is known where nothing else held it up.
+    pub(super) fn answered(self, (kind, work): (Kind, Option<Work>), now: u64) {
         let took = self.asked.elapsed();
         let mut all = self.paces.all();
         let others = all.iter().filter(|(place, _)| **place != self.place);
         let others = others.filter_map(|(_, pace)| pace.slowdown()).reduce(f64::min).unwrap_or(1.0);
         if let (Some(pace), Some(number)) = (all.get_mut(&self.place), self.number) {
-            pace.answer(number, (kind, took), (now, others));
+            pace.answer(number, (kind, work, took), (now, others));
         }
     }
 }
@@ -104,6 +126,7 @@ struct Pace {
     newest: Newest,
     /// When it was slow first and last, seconds, if it has been quick at no answer between.
     slow: Option<(u64, u64)>,
+    rate: Rate,
 }
 
 /// How long a lane takes for questions of a kind, seconds.
@@ -124,11 +147,15 @@ impl Pace {
 
     /// Takes an answer into account that took so long, if nothing else was asked meanwhile. The quickest of the
     /// `others` takes so many times what it took at its best.
-    fn answer(&mut self, number: u64, (kind, took): (Kind, Duration), (now, others): (u64, f64)) {
+    fn answer(&mut self, number: u64, (kind, work, took): (Kind, Option<Work>, Duration), (now, others): (u64, f64)) {
         if number != self.asked {
             return;
         }
-        let took = took.as_secs_f64().max(QUICK);
+        let seconds = took.as_secs_f64();
+        if let Some(Work { multiply_adds, bytes }) = work {
+            self.rate.answer(Answered { multiply_adds, bytes, seconds });
+        }
+        let took = seconds.max(QUICK);
         let of_kind = self.kinds.entry(kind).or_default();
         let best = of_kind.best;
         of_kind.newest.push(took);
@@ -181,7 +208,7 @@ mod tests {
     fn answers(pace: &mut Pace, (kind, took): (Kind, u64), (count, now): (u64, u64), others: f64) -> u64 {
         for second in 0..count {
             let number = pace.ask().unwrap();
-            pace.answer(number, (kind, Duration::from_millis(took)), (now + second, others));
+            pace.answer(number, (kind, None, Duration::from_millis(took)), (now + second, others));
             pace.open -= 1;
         }
         now + count
@@ -240,7 +267,7 @@ mod tests {
         answers(&mut pace, (STEP, 40), (30, 0), 1.0);
         let first = pace.ask().unwrap();
         assert_eq!(pace.ask(), None);
-        pace.answer(first, (STEP, Duration::from_secs(9)), (30, 1.0));
+        pace.answer(first, (STEP, None, Duration::from_secs(9)), (30, 1.0));
         assert_eq!(pace.newest.0.back(), Some(&1.0));
         // Neither is answered; both are given up.
         let (paces, place) = (Paces::default(), (0, 0));

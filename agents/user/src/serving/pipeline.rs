@@ -1,11 +1,13 @@
 //! A running serving job as its user sees it: texts in, what the last stage gives out, a receipt from every stage.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tensorlink_node::Ports;
 use tensorlink_node::journal::JournalError;
+use tensorlink_node::link::Link;
 use tensorlink_node::ports::chain::{JobState, JobView, RedeemedView};
 use tensorlink_num::Tensor;
 use tensorlink_types::abi::JobKind;
@@ -155,6 +157,21 @@ impl Pipeline {
     /// the stages that have not as many others as must agree.
     pub fn slow(&self, borne: u64) -> Vec<Address> {
         self.shared.slow(borne)
+    }
+
+    /// The workers of whom enough answers to long questions are known to say how fast they are.
+    pub fn timed(&self) -> Vec<Address> {
+        self.shared.timed().into_iter().collect()
+    }
+
+    /// Multiply-adds a second of each worker whose answers to long questions have told, over its `link`.
+    pub fn rates(&self, link: impl Fn(Address) -> Option<Link>) -> BTreeMap<Address, f64> {
+        self.shared.rates(link)
+    }
+
+    /// What crosses between the stages.
+    pub fn boundaries(&self) -> &Boundaries {
+        &self.shared.boundaries
     }
 
     /// Whether several lanes of a stage must agree on a text.

@@ -1,9 +1,10 @@
 //! What all texts of a job share: its lanes, its numbers, its receipts.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tensorlink_node::Ports;
+use tensorlink_node::link::Link;
 use tensorlink_types::{Address, JobId};
 
 use super::agreement::Agreement;
@@ -136,6 +137,32 @@ impl Shared {
     /// many others as must agree.
     pub(super) fn slow(&self, borne: u64) -> Vec<Address> {
         self.missed(|place, _| self.paces.is_slow(place, borne), Others::TooFew)
+    }
+
+    /// The workers of lanes, each with its lane's place.
+    fn workers(&self) -> impl Iterator<Item = ((usize, usize), Address)> {
+        let of_stage = |(stage, lanes): (usize, &Vec<Arc<LaneClient>>)| {
+            let lanes = lanes.iter().enumerate();
+            lanes.map(|(replica, lane)| ((stage, replica), lane.worker)).collect::<Vec<_>>()
+        };
+        self.lanes.iter().enumerate().flat_map(of_stage)
+    }
+
+    /// The workers of whom enough answers to long questions are known.
+    pub(super) fn timed(&self) -> BTreeSet<Address> {
+        self.workers().filter(|(place, _)| self.paces.is_timed(*place)).map(|(_, worker)| worker).collect()
+    }
+
+    /// Multiply-adds a second of each worker whose answers have told, over its `link`: of several lanes, the most.
+    pub(super) fn rates(&self, link: impl Fn(Address) -> Option<Link>) -> BTreeMap<Address, f64> {
+        let mut rates = BTreeMap::new();
+        for (place, worker) in self.workers() {
+            if let Some(rate) = link(worker).and_then(|link| self.paces.rate(place, link)) {
+                let most: &mut f64 = rates.entry(worker).or_insert(rate);
+                *most = most.max(rate);
+            }
+        }
+        rates
     }
 
     /// Which lanes give nothing right.

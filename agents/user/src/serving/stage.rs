@@ -14,7 +14,7 @@ use super::archive::StageReceipt;
 use super::exchange::{Given, Task};
 use super::fault::{LaneFault, TextError};
 use super::lane::LaneClient;
-use super::pace::Kind;
+use super::pace::{Kind, Work};
 use super::receipt::{Due, ReceiptFault};
 use super::state::{Gone, Seat, State};
 
@@ -25,6 +25,8 @@ pub(super) struct OfLane {
     pub(super) rows: Vec<u8>,
     /// With the last of them: its receipt, and the root of the whole.
     pub(super) signed: Option<(StageReceipt, TensorRoot)>,
+    /// Whether something else than its work held it up.
+    pub(super) held_up: bool,
 }
 
 /// The same of a stage: what all of its lanes gave.
@@ -158,10 +160,15 @@ impl State {
 
     /// [`Self::in_lane`], and how long that takes.
     async fn ask(&self, (stage, seat): (usize, Seat), sent: Option<TensorRoot>) -> Result<OfLane, LaneFault> {
-        let kind = Kind::of(self.tokens.saturating_sub(seat.held), seat.held, sent.is_some());
+        let (boundaries, fresh) = (&self.shared.boundaries, self.tokens.saturating_sub(seat.held));
+        let kind = Kind::of(fresh, seat.held, sent.is_some());
         let question = self.shared.paces.ask((stage, seat.replica));
         let given = self.in_lane((stage, seat), sent).await?;
-        question.answered(kind, self.shared.ports.clock.now());
+        let work = (!given.held_up).then(|| Work {
+            multiply_adds: boundaries.multiply_adds(stage, seat.held..self.tokens),
+            bytes: (boundaries.sent(stage, fresh), given.rows.len() as u64),
+        });
+        question.answered((kind, work), self.shared.ports.clock.now());
         Ok(given)
     }
 
@@ -175,19 +182,19 @@ impl State {
         // Before anything is computed that could not be paid.
         lane.account().promise(self.number, self.tokens, self.shared.most)?;
         let Some(sent) = sent else {
-            let rows = lane.advance(ports, task, held).await?.rows;
+            let Given { rows, held_up, .. } = lane.advance(ports, task, held).await?;
             if let Some(fresh) = rows.len().checked_div(task.known.1).and_then(|rows| u32::try_from(rows).ok())
                 && let Some(ty) = boundaries.ty(out, fresh).ok().flatten()
             {
                 self.check(stage, ty, &rows)?;
             }
-            return Ok(OfLane { replica, rows, signed: None });
+            return Ok(OfLane { replica, rows, signed: None, held_up });
         };
-        let Given { rows, receipt } = lane.advance(ports, task, held).await?;
+        let Given { rows, receipt, held_up } = lane.advance(ports, task, held).await?;
         let whole = self.check(stage, ty, &[task.known.0, &rows].concat())?;
         let got = tensor_root(&whole);
         let receipt = self.signed(stage, (lane, receipt.ok_or(ReceiptFault::Absent)?), (sent, got))?;
-        Ok(OfLane { replica, rows, signed: Some((receipt, got)) })
+        Ok(OfLane { replica, rows, signed: Some((receipt, got)), held_up })
     }
 
     /// What the lanes that hold the text in a stage sign for it, all of whose rows are known.

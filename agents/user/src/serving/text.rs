@@ -71,7 +71,8 @@ impl State {
                 match signed {
                     Ok(receipt) => {
                         let replica = self.replica(stage, index).ok_or(TextError::Closed)?;
-                        given.insert(index, OfLane { replica, rows: Vec::new(), signed: Some((receipt, got)) });
+                        let (rows, signed) = (Vec::new(), Some((receipt, got)));
+                        given.insert(index, OfLane { replica, rows, signed, held_up: false });
                     }
                     Err(fault) => _ = self.fails((stage, index), &fault, &BTreeSet::new()),
                 }

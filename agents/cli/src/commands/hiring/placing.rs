@@ -50,6 +50,8 @@ pub struct RingLane {
     hop_waits_for: Option<&'static str>,
     /// Between this machine and the worker; none where it is not known.
     bandwidth: Option<Bandwidth>,
+    /// What is believed of the speed that it says, as a part of that; none of whom nobody saw.
+    believed: Option<f64>,
 }
 
 /// Bytes a second.
@@ -148,6 +150,7 @@ impl Hiring<'_> {
             hop_seconds: expected.hop.map(|hop| hop.wait),
             hop_waits_for: expected.hop.map(|hop| hop.waits_for),
             bandwidth: seen.reach.link.map(Into::into),
+            believed: seen.believed(),
         };
         let ring = by_time.ring(&wish, &placement)?.into_iter().zip(&seen).map(lane).collect();
         let seconds = work.seconds(figures.latency, figures.bottleneck);
@@ -163,6 +166,12 @@ impl Hiring<'_> {
             picture.push_str(&format!("by --objective latency it would be {share:.2} times as long\n"));
         }
         picture.push_str("a hop is taken to pass through this machine, over the links to both workers\n");
+        for seen in &seen {
+            if let Some(share) = seen.believed().filter(|share| *share < 1.0) {
+                let worker = seen.candidate.address;
+                picture.push_str(&format!("{worker} was {share:.2} times as fast as it says, and is planned so\n"));
+            }
+        }
         let unknown = seen.iter().filter(|seen| seen.reach.link.is_none()).count();
         if unknown > 0 {
             picture.push_str(&format!("bandwidth is not known of {unknown} of {} workers\n", seen.len()));
@@ -191,6 +200,7 @@ impl Hiring<'_> {
 
     async fn seen<'c>(&self, candidates: &'c [Candidate], measured: bool) -> Vec<Seen<'c>> {
         let reaches = self.user.reaches(candidates, measured).await;
-        candidates.iter().zip(reaches).map(|(candidate, reach)| Seen { candidate, reach }).collect()
+        let seen = |(candidate, reach)| Seen { candidate, reach, observed: self.user.observed(candidate) };
+        candidates.iter().zip(reaches).map(seen).collect()
     }
 }

@@ -25,6 +25,8 @@ use crate::when;
 const LOOK: Duration = Duration::from_secs(1);
 /// Between two looks at the jobs before, seconds.
 const SETTLE: u64 = 5;
+/// Between two looks at how fast the workers are, seconds.
+const REMEMBER: u64 = 60;
 /// Wait after an attempt to hire others, seconds, until a text has gone through; twice as long after the next.
 const RETRY: (u64, u64) = (10, 600);
 /// Least seconds for which a worker is slow that is replaced for that; and for which one is gone in whose place others
@@ -144,7 +146,7 @@ pub(super) async fn keep(
 impl Succession<'_> {
     async fn run(mut self) {
         let shutdown = self.shutdown.clone();
-        let (mut pause, mut after, mut settle) = (RETRY.0, 0, 0);
+        let (mut pause, mut after, mut settle, mut remember) = (RETRY.0, 0, 0, 0);
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => break,
@@ -158,6 +160,12 @@ impl Succession<'_> {
                     tracing::warn!("what was posted to go on with job {} waits: {error:#}", self.current.view.id);
                 }
                 settle = when::now().saturating_add(SETTLE);
+            }
+            if when::now() >= remember {
+                if let Err(error) = self.hiring.user.remember_speeds(&self.pipelines.newest()).await {
+                    tracing::warn!("how fast the workers are is not remembered: {error}");
+                }
+                remember = when::now().saturating_add(REMEMBER);
             }
             if shutdown.is_cancelled() {
                 break;

@@ -5,6 +5,7 @@ mod agreement;
 mod decoder;
 mod job;
 mod lost;
+mod rates;
 mod restart;
 mod worker;
 mod world;

@@ -13,7 +13,7 @@ use tensorlink_types::Lane;
 use tensorlink_user::serving::{Agreement, Boundaries, LaneFault, OpenError, Pipeline, TextError};
 
 use crate::serving::worker::Worker;
-use crate::support::serving::{LONGEST, plans, serving_view};
+use crate::support::serving::{plans, serving_view};
 use crate::support::{self, Hasty, Hub, JOB, MemoryChain, identity};
 
 pub(crate) const STAGES: u16 = 2;
@@ -32,9 +32,11 @@ pub(crate) struct World {
 impl World {
     pub(crate) async fn new(stages: Vec<(Plan, Vec<Tensor>)>, replicas: u16) -> Self {
         let hub = Arc::new(Hub::default());
-        let view = JobView { replicas, ..serving_view(STAGES) };
+        // A job's texts are one token shorter than the model's context.
+        let longest = stages.first().unwrap().0.architecture().context - 1;
+        let view = JobView { replicas, steps_per_interval: longest, ..serving_view(STAGES) };
         let shard = |(plan, constants): &(Plan, Vec<Tensor>)| {
-            Arc::new(ServingShard::new(plan.clone(), constants.clone().into(), LONGEST).unwrap())
+            Arc::new(ServingShard::new(plan.clone(), constants.clone().into(), longest).unwrap())
         };
         let shards: Vec<_> = stages.iter().map(shard).collect();
         let mut workers = Vec::new();
