@@ -42,6 +42,8 @@ pub struct File {
     listen: Option<Vec<String>>,
     external: Option<Vec<String>>,
     behind_nat: Option<bool>,
+    mdns: Option<bool>,
+    upnp: Option<bool>,
     relay: Option<bool>,
     bootstrap: Option<Vec<String>>,
     ipfs: Option<String>,
@@ -95,6 +97,10 @@ pub struct Config {
     pub external: Vec<String>,
     /// Whether nobody reaches what is listened on.
     pub behind_nat: bool,
+    /// Whether nodes are looked for in the local network.
+    pub mdns: bool,
+    /// Whether the router is asked to let others in.
+    pub upnp: bool,
     /// Whether connections of others are carried, where somebody said.
     pub relay: Option<bool>,
     /// Multiaddrs of peers to join the network by.
@@ -176,6 +182,8 @@ impl Config {
                 &["/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/udp/0/quic-v1"],
             ),
             behind_nat,
+            mdns: common.network.mdns || file.mdns == Some(true),
+            upnp: common.network.upnp || file.upnp == Some(true),
             relay,
             external,
             bootstrap: list(&common.network.bootstrap, &file.bootstrap, &[]),

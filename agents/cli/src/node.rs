@@ -85,6 +85,8 @@ impl World {
             listen: config.listen.iter().map(parse).collect::<Result<_>>()?,
             external: config.external.iter().map(parse).collect::<Result<_>>()?,
             behind_nat: config.behind_nat,
+            mdns: config.mdns,
+            upnp: config.upnp,
             relay: config.relay.unwrap_or(false),
             bootstrap: config.bootstrap.iter().map(parse).collect::<Result<_>>()?,
             ..NetConfig::default()

@@ -6,6 +6,9 @@
 //! nat answer NUMBER LISTEN BOOTSTRAP
 //! nat ask    NUMBER LISTEN BOOTSTRAP PEER
 //! ```
+//!
+//! In place of a bootstrap address, `mdns` finds the peer in the local network. An address after `upnp,` is used as
+//! well as what the router opens.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -47,10 +50,17 @@ async fn main() -> Result<()> {
         [role @ "ask", number, listen, bootstrap, peer] => (role, number, listen, Some(bootstrap), Some(peer)),
         _ => return Err(USAGE.into()),
     };
+    let mdns = bootstrap == Some("mdns");
+    let (upnp, bootstrap) = match bootstrap.and_then(|text| text.strip_prefix("upnp,")) {
+        Some(address) => (true, Some(address)),
+        None => (false, bootstrap.filter(|_| !mdns)),
+    };
     let config = NetConfig {
         listen: vec![listen.parse::<Multiaddr>()?],
         bootstrap: bootstrap.map(str::parse).transpose()?.into_iter().collect(),
         relay: role == "relay",
+        mdns,
+        upnp,
         ..NetConfig::default()
     };
     let started = Instant::now();

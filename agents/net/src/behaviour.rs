@@ -6,7 +6,9 @@ use libp2p::gossipsub::{self, AllowAllSubscriptionFilter, MaxCountSubscriptionFi
 use libp2p::kad::store::{MemoryStore, MemoryStoreConfig};
 use libp2p::swarm::NetworkBehaviour;
 use libp2p::swarm::behaviour::toggle::Toggle;
-use libp2p::{StreamProtocol, Swarm, SwarmBuilder, dcutr, identify, kad, noise, ping, quic, relay, tcp};
+use libp2p::{
+    PeerId, StreamProtocol, Swarm, SwarmBuilder, dcutr, identify, kad, mdns, noise, ping, quic, relay, tcp, upnp,
+};
 
 use crate::admission::Admission;
 use crate::config::{Limits, NetConfig};
@@ -46,6 +48,8 @@ pub(crate) struct Behaviour {
     relay: Toggle<relay::Behaviour>,
     circuits: relay::client::Behaviour,
     punch: dcutr::Behaviour,
+    neighbours: Toggle<mdns::tokio::Behaviour>,
+    router: Toggle<upnp::tokio::Behaviour>,
 }
 
 impl Behaviour {
@@ -110,8 +114,16 @@ impl Behaviour {
             relay: config.relay.then(|| relay::Behaviour::new(peer, carrying(limits))).into(),
             circuits,
             punch: dcutr::Behaviour::new(peer),
+            neighbours: config.mdns.then(|| neighbours(peer)).transpose()?.into(),
+            router: config.upnp.then(upnp::tokio::Behaviour::default).into(),
         })
     }
+}
+
+/// Looks for others in the local network.
+fn neighbours(peer: PeerId) -> Result<mdns::tokio::Behaviour, StartError> {
+    mdns::tokio::Behaviour::new(mdns::Config::default(), peer)
+        .map_err(|e| StartError::Transport(format!("the interfaces of this machine are not known: {e}")))
 }
 
 /// How long a place at a relay lasts: as long as its connection, which pings watch. A shorter time would end places

@@ -18,6 +18,12 @@ pub struct NetConfig {
     /// of ours. Without this, relays are told of beside our addresses where peers see us under one that we do not
     /// listen on, and there is none in [`Self::external`].
     pub behind_nat: bool,
+    /// Look for peers in the local network (mDNS), and be found there. Whoever is in it can have others dialled, and
+    /// any number of names remembered until they expire.
+    pub mdns: bool,
+    /// Ask the router to let others in at the ports that are listened on (UPnP), until the node ends and half an hour
+    /// or so beyond.
+    pub upnp: bool,
     /// Carry connections of peers that nobody reaches. Others must reach us.
     pub relay: bool,
     /// Bounds.
@@ -36,6 +42,8 @@ impl Default for NetConfig {
             bootstrap: Vec::new(),
             external: Vec::new(),
             behind_nat: false,
+            mdns: false,
+            upnp: false,
             relay: false,
             limits: Limits::default(),
         }

@@ -16,6 +16,7 @@
 //! | `records` | which records of others are kept for the DHT |
 //! | `listening` | where we listen, once it is known |
 //! | `reach` | how a node is reached that others cannot dial |
+//! | `joining`, `neighbours` | its first peers: those it was told of, or finds in the local network; ports that a router opens |
 //! | `relays`, `circuits` | places at relays; connections through them, until there are better ones |
 //! | [`config`], [`metrics`], [`error`] | bounds, counters, why a node does not start |
 //!
@@ -38,7 +39,8 @@
 //!
 //! A node that is reachable neither at an address it listens on nor at one given as [`NetConfig::external`] is reached
 //! through relays: peers that it dials, and that carry connections for others ([`NetConfig::relay`]). They carry
-//! ciphertext, and both ends connect directly as soon as they can (DCUtR).
+//! ciphertext, and both ends connect directly as soon as they can (DCUtR). With [`NetConfig::upnp`] the router is asked
+//! to let others in; with [`NetConfig::mdns`] peers of the local network are found without any address.
 
 mod admission;
 mod behaviour;
@@ -51,9 +53,11 @@ mod gate;
 mod gossip;
 pub mod identity;
 mod inbound;
+mod joining;
 mod listening;
 pub mod metrics;
 mod muxer;
+mod neighbours;
 mod outbound;
 mod ports;
 mod reach;

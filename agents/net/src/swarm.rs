@@ -26,9 +26,10 @@ use crate::dial::{Dials, Step};
 use crate::directory::{self, Route};
 use crate::gate::SharedGate;
 use crate::gossip::Gossip;
-use crate::identity::{Identity, address_of, peer_in};
+use crate::identity::{Identity, address_of};
 use crate::listening::Listening;
 use crate::metrics::Metrics;
+use crate::neighbours::Neighbours;
 use crate::ports::{Ports, Whom};
 use crate::records::{self, KeepError, Kept};
 use crate::relays::{Relays, is_circuit, routable};
@@ -38,9 +39,7 @@ const TICK: Duration = Duration::from_millis(250);
 /// First and longest wait between two publications of our own record.
 const PUBLISH: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(600));
 /// First and longest wait between two rounds of dialling bootstrap peers.
-const BOOTSTRAP: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-/// How many known peers a node dials once it has lost every connection.
-const MET: usize = 8;
+pub(crate) const BOOTSTRAP: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// What the rest of the node asks of the loop.
 pub(crate) enum Command {
@@ -69,7 +68,8 @@ pub(crate) struct EventLoop {
     gossip: Gossip,
     publish: Publication,
     listening: Listening,
-    bootstrap: (Instant, Duration),
+    pub(crate) bootstrap: (Instant, Duration),
+    pub(crate) neighbours: Neighbours,
     pub(crate) ports: Ports,
     /// Connected peers that have said what they speak: others may have closed at once.
     pub(crate) met: HashSet<PeerId>,
@@ -99,6 +99,7 @@ impl EventLoop {
             publish: Publication { stale: true, last: None, gap: PUBLISH.0 },
             listening: Listening::new(listeners, Instant::now()),
             bootstrap: (Instant::now(), BOOTSTRAP.0),
+            neighbours: Neighbours::default(),
             ports: Ports::default(),
             met: HashSet::new(),
             relays: Relays::new(config.behind_nat, config.limits.redial.1),
@@ -208,6 +209,8 @@ impl EventLoop {
             }
             SwarmEvent::Behaviour(BehaviourEvent::Punch(event)) => self.on_punched(&event),
             SwarmEvent::Behaviour(BehaviourEvent::Circuits(event)) => Self::on_place(&event),
+            SwarmEvent::Behaviour(BehaviourEvent::Neighbours(event)) => self.on_neighbours(event),
+            SwarmEvent::Behaviour(BehaviourEvent::Router(event)) => Self::on_router(&event),
             SwarmEvent::ConnectionEstablished { peer_id, connection_id, endpoint, .. } => match address_of(&peer_id) {
                 Ok(address) => self.on_connected((address, peer_id), connection_id, &endpoint),
                 Err(e) => {
@@ -367,30 +370,7 @@ impl EventLoop {
         }
     }
 
-    /// Dials the peers that we were told of; while alone, also some that we met.
-    fn dial_bootstrap(&mut self) {
-        if self.swarm.connected_peers().next().is_none() {
-            for route in self.dials.book.some(MET) {
-                if let Err(e) = self.dial(Whom::Peer(route.peer, route.addresses)) {
-                    tracing::debug!(peer = %route.peer, "a peer that we met: {e}");
-                }
-            }
-        }
-        for address in self.config.bootstrap.clone() {
-            let whom = match peer_in(&address) {
-                Some(peer) if self.swarm.is_connected(&peer) => continue,
-                Some(peer) => Whom::Peer(peer, vec![address.clone()]),
-                // Without a name we cannot tell whether it is connected: ask only while alone.
-                None if self.swarm.connected_peers().next().is_some() => continue,
-                None => Whom::At(address.clone()),
-            };
-            if let Err(e) = self.dial(whom) {
-                tracing::debug!(%address, "bootstrap: {e}");
-            }
-        }
-    }
-
-    fn dial(&mut self, whom: Whom) -> Result<(), DialError> {
+    pub(crate) fn dial(&mut self, whom: Whom) -> Result<(), DialError> {
         let dial = self.ports.dial(whom);
         let id = dial.connection_id();
         self.swarm.dial(dial).inspect_err(|_| self.ports.not_begun(id))

@@ -76,6 +76,8 @@ pub struct Market {
 struct Heard {
     advert: WorkerAdvert,
     before: u64,
+    /// The fastest that it said it is, while it was not forgotten.
+    fastest: Speed,
 }
 
 /// Not enough workers.
@@ -176,7 +178,9 @@ impl Market {
                 self.forget(address);
             }
         }
-        self.adverts.insert(address, Heard { advert, before: self.heard });
+        let before = self.adverts.get(&address).map(|heard| heard.fastest);
+        let fastest = before.filter(|before| before.teraflops() > advert.speed.teraflops()).unwrap_or(advert.speed);
+        self.adverts.insert(address, Heard { advert, before: self.heard, fastest });
         self.heard = self.heard.saturating_add(1);
     }
 
@@ -185,9 +189,9 @@ impl Market {
         self.adverts.remove(&address);
     }
 
-    /// What a worker said last of its speed.
-    pub fn speed(&self, address: Address) -> Option<Speed> {
-        self.adverts.get(&address).map(|heard| heard.advert.speed)
+    /// The fastest that a worker said it is. By what it says once it has been hired, others would not be chosen.
+    pub fn fastest(&self, address: Address) -> Option<Speed> {
+        self.adverts.get(&address).map(|heard| heard.fastest)
     }
 
     /// All workers that `eligible` admits, that have a free lane, take the token and are fast enough, at least `count`,

@@ -1,6 +1,7 @@
 //! A user's node: knows the market and the chain's events, posts jobs, hires workers, follows jobs. It puts its
 //! components together, starts their tasks, and passes on what they are asked.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -166,31 +167,38 @@ impl User {
         self.reaches.of(self.ports.net.as_ref(), &workers, measured).await
     }
 
-    /// What was seen of a worker's speed in jobs of this user, against what it says.
-    pub fn observed(&self, candidate: &Candidate) -> Vec<Observation> {
-        self.speeds.of(candidate, self.ports.clock.now())
+    /// What was seen of each worker's speed in jobs of this user, against what it says.
+    pub fn observed(&self, candidates: &[Candidate]) -> Vec<Vec<Observation>> {
+        self.speeds.of(candidates, self.ports.clock.now())
     }
 
-    /// Writes down how fast the workers of a pipeline are, as far as texts have told: for whom to hire next. What the
-    /// links to them take is left out.
+    /// Writes down how fast the workers of a pipeline are, as far as long prompts have told: for whom to hire next.
+    /// What the links to them take is left out.
     ///
     /// # Errors
     /// [`JournalError`] if the disk fails.
-    pub async fn remember_speeds(&self, pipeline: &Pipeline) -> Result<(), JournalError> {
-        let workers = pipeline.timed();
+    pub async fn remember_speeds(self: &Arc<Self>, pipeline: &Pipeline) -> Result<(), JournalError> {
+        let job = pipeline.job();
+        let mut workers: Vec<(Address, u64)> = pipeline.timed().into_iter().collect();
+        workers.retain(|(worker, at)| !self.speeds.knows((job, *worker), *at));
         if workers.is_empty() {
             return Ok(());
         }
-        let links = self.reaches.links(self.ports.net.as_ref(), &workers).await;
-        let rates = pipeline.rates(|worker| links.get(&worker).copied());
-        let (job, at, boundaries) = (pipeline.job(), self.ports.clock.now(), pipeline.boundaries());
-        let (shape, setting) = (boundaries.shape(), boundaries.setting());
-        let speed = |(worker, rate)| {
-            let said = self.workers.speed(worker)?.multiply_adds(setting) as f64;
-            tracing::debug!(%worker, rate, said, link = ?links.get(&worker), "multiply-adds a second");
+        let workers: Vec<Address> = workers.into_iter().map(|(worker, _)| worker).collect();
+        let reaches = self.reaches.of(self.ports.net.as_ref(), &workers, true).await;
+        let reaches: HashMap<Address, Reach> = workers.iter().copied().zip(reaches).collect();
+        let mut rates = pipeline.rates(|worker| reaches.get(&worker).copied());
+        rates.retain(|worker, _| reaches.contains_key(worker));
+        let (shape, setting) = (pipeline.boundaries().shape(), pipeline.boundaries().setting());
+        let speed = |(worker, (rate, at))| {
+            let said = self.workers.fastest(worker)?.multiply_adds(setting) as f64;
+            tracing::debug!(%worker, rate, said, reach = ?reaches.get(&worker), "multiply-adds a second");
             Some(Speed { job, worker, shape, setting, rate, said, at })
         };
-        self.speeds.see(rates.into_iter().filter_map(speed).collect())
+        let speeds = rates.into_iter().filter_map(speed).collect();
+        let user = Arc::clone(self);
+        // A disk is waited for.
+        tokio::task::spawn_blocking(move || user.speeds.see(speeds)).await.unwrap_or(Ok(()))
     }
 
     /// Asks each worker for a binding offer on its lane; lanes in order (`replica · stages + stage`). Where one does

@@ -1,10 +1,10 @@
 //! How fast workers were in jobs of this user, on disk: whoever says that it is faster is placed by what it did.
 //!
 //! A worker says how fast its matrix products are where they are large. What it does beside, and how large a model's
-//! products are, makes less of that, but of all workers alike: so a worker is held against the others that computed a
-//! model of the same shape.
+//! products are, makes less of that, about as much less of all workers. So a worker is held against the others that
+//! computed a model of the same shape.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,12 @@ const OF_ALL: usize = 4_096;
 /// How much more what was seen here counts than what a worker says, while it is new.
 const WEIGHT: f64 = 4.0;
 /// Who does this part of what others do, by what each says, does what it says: measurements tell no more.
-const ENOUGH: f64 = 0.75;
+const ENOUGH: f64 = 0.6;
+/// The largest part of what they say that is expected of workers. Without a bound, one that says less than it does
+/// would make all others look slow.
+const PART: f64 = 0.75;
+/// Seconds for which a worker's speed tells what is expected of others.
+const TELLS: u64 = 14 * 86_400;
 
 /// How fast a worker was in a job.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -67,7 +72,8 @@ impl Speeds {
         Ok(Self { journal, seen: Mutex::new(seen) })
     }
 
-    /// Writes down how fast workers were, each in place of what was written of it in the same job.
+    /// Writes down how fast workers were, each in place of what was written of it in the same job. What is known
+    /// already is not written again.
     ///
     /// # Errors
     /// [`JournalError`] if the disk fails; what was written before stays.
@@ -75,7 +81,11 @@ impl Speeds {
         let mut seen = self.seen();
         let mut next = seen.clone();
         for speed in speeds.into_iter().filter(is_told) {
-            next.retain(|other| (other.job, other.worker) != (speed.job, speed.worker));
+            let is_same = |other: &Speed| (other.job, other.worker) == (speed.job, speed.worker);
+            if next.iter().any(|other| is_same(other) && other.at >= speed.at) {
+                continue;
+            }
+            next.retain(|other| !is_same(other));
             let of_worker = |other: &Speed| other.worker == speed.worker;
             if next.iter().filter(|other| of_worker(other)).count() >= OF_WORKER
                 && let Some(oldest) = next.iter().position(of_worker)
@@ -85,21 +95,36 @@ impl Speeds {
             next.push(speed);
         }
         next.drain(..next.len().saturating_sub(OF_ALL));
-        self.journal.write(FILE, &next)?;
-        *seen = next;
+        if *seen != next {
+            self.journal.write(FILE, &next)?;
+            *seen = next;
+        }
         Ok(())
     }
 
-    /// What was seen of a worker, against what it says: nothing where it was alone with its model.
-    pub(crate) fn of(&self, candidate: &Candidate, now: u64) -> Vec<Observation> {
+    /// Whether it is known how fast a worker was in a job at that time, or later.
+    pub(crate) fn knows(&self, (job, worker): (JobId, Address), at: u64) -> bool {
+        self.seen().iter().any(|speed| (speed.job, speed.worker) == (job, worker) && speed.at >= at)
+    }
+
+    /// What was seen of each of these workers, against what it says: nothing where it was alone with its model.
+    pub(crate) fn of(&self, candidates: &[Candidate], now: u64) -> Vec<Vec<Observation>> {
         let seen = self.seen();
-        let observation = |speed: &Speed| {
+        let usual = usual(&seen, now);
+        let mut of_worker: HashMap<Address, Vec<&Speed>> = HashMap::new();
+        seen.iter().for_each(|speed| of_worker.entry(speed.worker).or_default().push(speed));
+        let observation = |candidate: &Candidate, speed: &Speed| {
             let says = candidate.advert.speed.multiply_adds(speed.setting) as f64;
-            let share = speed.rate / says / usual(&seen, speed)?;
+            let share = speed.rate / says / usual.get(&(speed.shape, speed.setting))?;
             let share = if share >= ENOUGH { 1.0 } else { share };
-            Some(Observation { share, paid: WEIGHT, age: now.saturating_sub(speed.at) as f64 })
+            let age = now.saturating_sub(speed.at) as f64;
+            Some(Observation { share, paid: WEIGHT, age }).filter(|observation| observation.share > 0.0)
         };
-        seen.iter().filter(|speed| speed.worker == candidate.address).filter_map(observation).collect()
+        let of = |candidate: &Candidate| {
+            let speeds = of_worker.get(&candidate.address).into_iter().flatten();
+            speeds.filter_map(|speed| observation(candidate, speed)).collect()
+        };
+        candidates.iter().map(of).collect()
     }
 
     fn seen(&self) -> MutexGuard<'_, Vec<Speed>> {
@@ -107,14 +132,20 @@ impl Speeds {
     }
 }
 
-/// What part of what they say workers do in a model of the same shape: the median of the newest of each, of two the
-/// larger. None of whom there is no other.
-fn usual(seen: &[Speed], speed: &Speed) -> Option<f64> {
-    let alike = seen.iter().filter(|other| (other.shape, other.setting) == (speed.shape, speed.setting));
-    let newest: BTreeMap<Address, f64> = alike.map(|other| (other.worker, other.rate / other.said)).collect();
-    let mut parts: Vec<f64> = newest.into_values().collect();
-    parts.sort_unstable_by(f64::total_cmp);
-    parts.get(parts.len() / 2).copied().filter(|_| parts.len() > 1)
+/// What part of what they say workers do in models of each shape: the median of the newest of each, of two the larger.
+/// Not where there is only one.
+fn usual(seen: &[Speed], now: u64) -> HashMap<(B256, Setting), f64> {
+    let mut newest: HashMap<(B256, Setting), HashMap<Address, f64>> = HashMap::new();
+    for speed in seen.iter().filter(|speed| now.saturating_sub(speed.at) <= TELLS) {
+        newest.entry((speed.shape, speed.setting)).or_default().insert(speed.worker, speed.rate / speed.said);
+    }
+    let median = |(of, parts): (_, HashMap<Address, f64>)| {
+        let mut parts: Vec<f64> = parts.into_values().collect();
+        parts.sort_unstable_by(f64::total_cmp);
+        let median = parts.get(parts.len() / 2)?.min(PART);
+        (parts.len() > 1).then_some((of, median))
+    };
+    newest.into_iter().filter_map(median).collect()
 }
 
 /// Whether it tells a speed: nothing is divided by 0.
@@ -151,8 +182,12 @@ mod tests {
     }
 
     fn believed(speeds: &Speeds, candidate: &Candidate, now: u64) -> f64 {
-        let share = Trust::default().trying().share(&speeds.of(candidate, now)).unwrap();
+        let share = Trust::default().trying().share(&of(speeds, candidate, now)).unwrap();
         (share * 1e6).round() / 1e6
+    }
+
+    fn of(speeds: &Speeds, candidate: &Candidate, now: u64) -> Vec<Observation> {
+        speeds.of(std::slice::from_ref(candidate), now).remove(0)
     }
 
     fn fresh() -> (tempfile::TempDir, Speeds) {
@@ -187,7 +222,7 @@ mod tests {
         // Nor does one in which nobody else was seen.
         let alone = Speed { shape: B256::repeat_byte(1), ..did(2, &workers[0], 0.001, 0) };
         speeds.see(vec![alone]).unwrap();
-        assert_eq!(speeds.of(&workers[0], 0).len(), 1);
+        assert_eq!(of(&speeds, &workers[0], 0).len(), 1);
     }
 
     #[test]
@@ -199,16 +234,31 @@ mod tests {
     }
 
     #[test]
+    fn who_says_less_than_it_does_makes_no_other_look_slow() {
+        let (_folder, speeds) = fresh();
+        let (modest, honest, liar) = (says(1, 1), says(2, 10), says(3, 40));
+        speeds.see(vec![did(1, &modest, 5.0, 0), did(1, &honest, 4.6, 0)]).unwrap();
+        assert_eq!([&modest, &honest].map(|worker| believed(&speeds, worker, 0)), [1.0, 1.0]);
+        speeds.see(vec![did(1, &liar, 5.0, 0)]).unwrap();
+        assert_eq!([&honest, &liar].map(|worker| believed(&speeds, worker, 0)), [1.0, 0.271739]);
+        // What others did long ago tells nothing of whoever serves now.
+        speeds.see(vec![did(2, &liar, 5.0, 15 * 86_400)]).unwrap();
+        assert!(of(&speeds, &liar, 15 * 86_400).is_empty());
+    }
+
+    #[test]
     fn a_job_says_one_thing_of_a_worker_and_a_bad_one_does_not_outweigh_others() {
         let (_folder, speeds) = fresh();
         let (worker, other) = (says(1, 10), says(2, 10));
         speeds.see(vec![did(1, &other, 5.0, 0), did(1, &worker, 1.0, 0)]).unwrap();
-        speeds.see(vec![did(1, &worker, 5.0, 0)]).unwrap();
-        assert_eq!((speeds.of(&worker, 0).len(), believed(&speeds, &worker, 0)), (1, 1.0));
+        speeds.see(vec![did(1, &worker, 9.0, 0)]).unwrap();
+        assert_eq!(believed(&speeds, &worker, 0), 0.2, "known already");
+        speeds.see(vec![did(1, &worker, 5.0, 1)]).unwrap();
+        assert_eq!((of(&speeds, &worker, 1).len(), believed(&speeds, &worker, 1)), (1, 1.0));
         for (job, billions) in [(2, 0.5), (3, 5.0)] {
             speeds.see(vec![did(job, &worker, billions, 0)]).unwrap();
         }
-        assert_eq!((speeds.of(&worker, 0).len(), believed(&speeds, &worker, 0)), (3, 1.0));
+        assert_eq!((of(&speeds, &worker, 0).len(), believed(&speeds, &worker, 0)), (3, 1.0));
     }
 
     #[test]
@@ -219,14 +269,14 @@ mod tests {
             speeds.see(vec![did(job, &worker, 1.0, job), did(job, &other, f64::NAN, 0)]).unwrap();
         }
         speeds.see(vec![did(0, &other, 1.0, 0), did(1, &other, 0.0, 0)]).unwrap();
-        let ages: Vec<f64> = speeds.of(&worker, 19).iter().map(|seen| seen.age).collect();
+        let ages: Vec<f64> = of(&speeds, &worker, 19).iter().map(|seen| seen.age).collect();
         assert_eq!(ages, [7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0, 0.0]);
         let many = (0..5_000_u64).map(|number| {
             let worker = Address::left_padding_from(&number.to_be_bytes());
             Speed { worker, ..did(20, &other, 1.0, 20) }
         });
         speeds.see(many.collect()).unwrap();
-        assert_eq!((speeds.of(&worker, 20).len(), speeds.seen().len()), (0, OF_ALL));
+        assert_eq!((of(&speeds, &worker, 20).len(), speeds.seen().len()), (0, OF_ALL));
     }
 
     #[test]
@@ -235,7 +285,7 @@ mod tests {
         let (path, aside) = (folder.path().join("speeds.json"), folder.path().join("speeds-unreadable.json"));
         std::fs::write(&path, "[{\"job\":").unwrap();
         let speeds = Speeds::open(Journal::open(folder.path()).unwrap()).unwrap();
-        assert_eq!((speeds.of(&says(1, 1), 0).len(), path.exists(), aside.exists()), (0, false, true));
+        assert_eq!((of(&speeds, &says(1, 1), 0).len(), path.exists(), aside.exists()), (0, false, true));
         speeds.see(vec![did(1, &says(1, 1), 1.0, 0)]).unwrap();
         std::fs::write(&path, r#"{"version": 9, "record": []}"#).unwrap();
         let newer = Speeds::open(Journal::open(folder.path()).unwrap()).unwrap_err();

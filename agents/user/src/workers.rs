@@ -87,9 +87,9 @@ impl Workers {
         }
     }
 
-    /// What a worker said last of its speed.
-    pub(crate) fn speed(&self, worker: Address) -> Option<Speed> {
-        self.market().speed(worker)
+    /// The fastest that a worker said it is.
+    pub(crate) fn fastest(&self, worker: Address) -> Option<Speed> {
+        self.market().fastest(worker)
     }
 
     /// Workers of whom what is asked holds, cheapest first, waiting up to `patience` for `count` of them.

@@ -62,6 +62,12 @@ pub struct NetworkArgs {
     /// own.
     #[arg(long, global = true, env = "TENSORLINK_BEHIND_NAT", conflicts_with = "external")]
     pub behind_nat: bool,
+    /// Find other nodes in the local network, and be found there (mDNS): they need no --bootstrap.
+    #[arg(long, global = true, env = "TENSORLINK_MDNS")]
+    pub mdns: bool,
+    /// Ask the router to open the ports that are listened on (UPnP), so that others reach this node directly.
+    #[arg(long, global = true, env = "TENSORLINK_UPNP")]
+    pub upnp: bool,
     /// Whether to carry connections of nodes that nobody reaches [default: true for `validator run` without
     /// --behind-nat].
     #[arg(long, global = true, env = "TENSORLINK_RELAY", value_name = "BOOL")]

@@ -41,9 +41,12 @@ pub fn plans() -> Vec<(Plan, Vec<Tensor>)> {
     cut(random::bert(SIZE))
 }
 
-/// As [`plans`], for texts of 24 tokens.
+/// Tokens of a long prompt.
+pub const LONG: u32 = 64;
+
+/// As [`plans`], for texts of [`LONG`] tokens.
 pub fn long_plans() -> Vec<(Plan, Vec<Tensor>)> {
-    cut(random::bert(Dimensions { context: 25, ..SIZE }))
+    cut(random::bert(Dimensions { context: LONG + 1, ..SIZE }))
 }
 
 /// As [`plans`], of a decoder: a text's rows come token by token.

@@ -36,8 +36,8 @@ fn trust() -> Trust {
     Trust::default().trying()
 }
 
-/// These candidates, for work of a kind. Whoever was seen to be slower than it says is taken for as fast as it was; of
-/// the others nobody is believed to be more than a few times as fast as others of its tier.
+/// These candidates, for work of a kind. Whoever was seen to be slower than it says is taken for as fast as it was, and
+/// nobody is believed to be more than a few times as fast as others of its tier.
 /// A hop between two of them passes through this node.
 pub fn fleet(work: &Work, candidates: &[Seen<'_>]) -> Fleet {
     let profiles: Vec<Profile> = (0..).zip(candidates).map(|(number, seen)| profile(work, number, seen)).collect();
@@ -50,7 +50,10 @@ pub fn fleet(work: &Work, candidates: &[Seen<'_>]) -> Fleet {
     };
     let links = ways.iter().flat_map(|here| ways.iter().map(move |there| hop((here, there)))).collect();
     let observed: Vec<Vec<Observation>> = candidates.iter().map(|seen| seen.observed.clone()).collect();
-    let nodes = trust().believed(&profiles, &observed).unwrap_or_else(|_| trust().capped(&profiles));
+    let capped = trust().capped(&profiles);
+    let mut nodes = trust().believed(&profiles, &observed).unwrap_or_else(|_| capped.clone());
+    // What was seen is no more than that others did not do much better: two who lie alike are not found by it.
+    nodes.iter_mut().zip(&capped).for_each(|(node, capped)| *node = slower(node, capped));
     Fleet { nodes, proximity: Proximity::Matrix { nodes: ways.len(), links } }
 }
 
@@ -58,6 +61,16 @@ pub fn fleet(work: &Work, candidates: &[Seen<'_>]) -> Fleet {
 fn unknown(candidates: &[Seen<'_>]) -> Bandwidth {
     let known: Vec<Bandwidth> = candidates.iter().filter_map(|seen| seen.reach.link).collect();
     Bandwidth::slowest(&known).unwrap_or(Bandwidth { to: ASSUMED, from: ASSUMED })
+}
+
+/// As slow as each of two profiles of a worker.
+fn slower(one: &Profile, other: &Profile) -> Profile {
+    let rates = Rates {
+        int4: one.rates.int4.min(other.rates.int4),
+        int8: one.rates.int8.min(other.rates.int8),
+        int16: one.rates.int16.min(other.rates.int16),
+    };
+    Profile { rates, memory_rate: one.memory_rate.min(other.memory_rate), ..*one }
 }
 
 /// Who runs a worker is not known: each is taken for an operator of its own.

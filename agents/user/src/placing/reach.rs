@@ -3,7 +3,7 @@
 //! In serving, this node carries what one stage gives to the next, so that a hop is just the way to it and from it.
 //! Between workers that train, such a detour is an upper bound.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -63,27 +63,17 @@ impl Reaches {
         away.iter().zip(workers).map(of).collect()
     }
 
-    /// The bandwidth to each of these workers, `measured` now if it is not known: of one that is not known then, that
-    /// of the slowest other.
-    pub(crate) async fn links(&self, net: &dyn Net, workers: &[Address]) -> BTreeMap<Address, Link> {
-        let reaches = self.of(net, workers, true).await;
-        let known: Vec<Link> = reaches.iter().filter_map(|reach| reach.link).collect();
-        let Some(slowest) = Link::slowest(&known) else { return BTreeMap::new() };
-        workers.iter().zip(reaches).map(|(worker, reach)| (*worker, reach.link.unwrap_or(slowest))).collect()
-    }
-
     /// The time to each worker, one way, in their order, asked for again where it is not known of lately.
     async fn distances(&self, net: &dyn Net, workers: &[Address]) -> Vec<Duration> {
-        let known = || self.away.lock().unwrap_or_else(PoisonError::into_inner);
-        known().retain(|_, (at, _)| at.elapsed() < NEAR);
-        let asked: Vec<Address> = {
-            let known = known();
-            workers.iter().copied().filter(|worker| !known.contains_key(worker)).collect()
-        };
+        let lock = || self.away.lock().unwrap_or_else(PoisonError::into_inner);
+        lock().retain(|_, (at, _)| at.elapsed() < NEAR);
+        let mut known: HashMap<Address, (Instant, Duration)> = lock().clone();
+        let asked: Vec<Address> = workers.iter().copied().filter(|worker| !known.contains_key(worker)).collect();
         let away = distances(net, &asked).await;
-        let mut known = known();
         let now = Instant::now();
-        known.extend(asked.into_iter().zip(away).map(|(worker, away)| (worker, (now, away))));
+        let fresh: Vec<_> = asked.into_iter().zip(away).map(|(worker, away)| (worker, (now, away))).collect();
+        lock().extend(fresh.iter().copied());
+        known.extend(fresh);
         workers.iter().map(|worker| known.get(worker).map_or(LONGEST / 2, |(_, away)| *away)).collect()
     }
 

@@ -43,8 +43,8 @@ pub(super) struct Given {
     pub(super) rows: Vec<u8>,
     /// To the last tokens.
     pub(super) receipt: Option<Receipt>,
-    /// Whether it waited for the worker or its money, or was sent rows again.
-    pub(super) held_up: bool,
+    /// How long the worker took; none where it was busy or not paid yet, or was sent rows again.
+    pub(super) took: Option<Duration>,
 }
 
 impl LaneClient {
@@ -54,7 +54,7 @@ impl LaneClient {
     /// # Errors
     /// [`LaneFault`].
     pub(super) async fn advance(&self, ports: &Ports, task: Task<'_>, held: u32) -> Result<Given, LaneFault> {
-        let mut given = Given { rows: Vec::new(), receipt: None, held_up: false };
+        let mut given = Given { rows: Vec::new(), receipt: None, took: Some(Duration::ZERO) };
         let (mut position, mut waits, mut rewinds, mut pause) = (held, 0, 0, PAUSE.0);
         loop {
             let end = task.tokens.min(position.saturating_add(task.part));
@@ -63,7 +63,9 @@ impl LaneClient {
             let rows = tensors.into_iter().flatten().map(|rows| Ok(slice(rows, position, end)?.to_vec()));
             let inputs = rows.collect::<Result<_, LaneFault>>()?;
             let question = Advance { lane: self.lane, text: task.text, position, inputs, last };
-            match self.ask(ports, &Request::Advance(question)).await? {
+            let (answer, took) = self.ask_timed(ports, &Request::Advance(question)).await?;
+            given.took = given.took.map(|before| before.saturating_add(took));
+            match answer {
                 Response::Advanced { output, receipt } => {
                     task.take(&mut given, (position, end), output)?;
                     position = end;
@@ -74,7 +76,7 @@ impl LaneClient {
                 }
                 Response::Rewind { position: has } => {
                     rewinds += 1;
-                    given.held_up = true;
+                    given.took = None;
                     if has >= position || rewinds > REWINDS {
                         return Err(if rewinds > REWINDS { LaneFault::Forgetful } else { LaneFault::OffTopic });
                     }
@@ -85,7 +87,7 @@ impl LaneClient {
                 }
                 busy @ (Response::Busy | Response::Unpaid { .. }) => {
                     waits += 1;
-                    given.held_up = true;
+                    given.took = None;
                     if let Response::Unpaid { tokens } = busy {
                         tracing::debug!(lane = %self.lane, tokens, "the worker asks to be paid first");
                         self.settle(ports).await?;

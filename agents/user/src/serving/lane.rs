@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tensorlink_node::Ports;
 use tensorlink_node::journal::JournalError;
@@ -84,9 +84,19 @@ impl LaneClient {
     /// # Errors
     /// [`LaneFault`].
     pub(super) async fn ask(&self, ports: &Ports, question: &Request) -> Result<Response, LaneFault> {
+        self.ask_timed(ports, question).await.map(|(answer, _)| answer)
+    }
+
+    /// As [`Self::ask`], and how long the worker took for the answer that came.
+    ///
+    /// # Errors
+    /// [`LaneFault`].
+    pub(super) async fn ask_timed(&self, ports: &Ports, question: &Request) -> Result<(Response, Duration), LaneFault> {
         let body = encode("request", question)?;
         let answer = retry(ports.clock.as_ref(), PATIENCE, || async {
-            ports.net.request(self.worker, Protocol::Rpc, body.clone()).await.map_err(|error| match error {
+            let asked = Instant::now();
+            let answer = ports.net.request(self.worker, Protocol::Rpc, body.clone()).await;
+            answer.map(|answer| (answer, asked.elapsed())).map_err(|error| match error {
                 // One long silence is enough.
                 error @ (NetError::Timeout { .. }
                 | NetError::Refused(_)
@@ -96,7 +106,8 @@ impl LaneClient {
                 error => Failure::Transient(error),
             })
         });
-        Ok(decode("response", &answer.await?)?)
+        let (answer, took) = answer.await?;
+        Ok((decode("response", &answer)?, took))
     }
 
     /// Whether the worker answers at all, and at once.

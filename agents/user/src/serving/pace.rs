@@ -8,9 +8,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tensorlink_node::link::Link;
-
 use super::rate::{Answered, Rate};
+use crate::placing::Reach;
 
 /// Answers whose mean says how long a lane takes.
 const SOME: usize = 16;
@@ -40,14 +39,6 @@ impl Kind {
     }
 }
 
-/// What a question is for a lane.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Work {
-    pub(super) multiply_adds: f64,
-    /// Bytes to the lane, and from it.
-    pub(super) bytes: (u64, u64),
-}
-
 /// How long each lane takes.
 #[derive(Debug, Default)]
 pub(super) struct Paces(Mutex<HashMap<Place, Pace>>);
@@ -59,14 +50,19 @@ pub(super) struct Question<'a> {
     place: Place,
     /// Which of the lane's it is; none if others were open.
     number: Option<u64>,
+    /// Questions to all lanes until this; none if others were open.
+    alone: Option<u64>,
     asked: Instant,
 }
 
 impl Paces {
     /// A lane is asked now.
     pub(super) fn ask(&self, place: Place) -> Question<'_> {
-        let number = self.all().entry(place).or_default().ask();
-        Question { paces: self, place, number, asked: Instant::now() }
+        let mut all = self.all();
+        let number = all.entry(place).or_default().ask();
+        let open: u32 = all.values().map(|pace| pace.open).sum();
+        let alone = (open == 1).then(|| all.values().map(|pace| pace.asked).sum());
+        Question { paces: self, place, number, alone, asked: Instant::now() }
     }
 
     /// Whether a lane is slow, and has been at all of its answers for more than so many seconds.
@@ -79,14 +75,15 @@ impl Paces {
         self.all().get(&place).is_some_and(|pace| pace.lags(now))
     }
 
-    /// Whether enough answers may have told how fast a lane is.
-    pub(super) fn is_timed(&self, place: Place) -> bool {
-        self.all().get(&place).is_some_and(|pace| pace.rate.is_timed())
+    /// When the newest answer came that tells how fast a lane is, once there are enough.
+    pub(super) fn timed(&self, place: Place) -> Option<u64> {
+        self.all().get(&place).and_then(|pace| pace.rate.newest())
     }
 
-    /// Multiply-adds a second of a lane over such a link, once enough of its answers have told.
-    pub(super) fn rate(&self, place: Place, link: Link) -> Option<f64> {
-        self.all().get(&place).and_then(|pace| pace.rate.median(link))
+    /// Multiply-adds a second of a lane whose worker is reached so, once enough of its answers have told; and when the
+    /// newest came.
+    pub(super) fn rate(&self, place: Place, reach: Option<Reach>) -> Option<(f64, u64)> {
+        self.all().get(&place).and_then(|pace| pace.rate.of(reach))
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<Place, Pace>> {
@@ -95,14 +92,18 @@ impl Paces {
 }
 
 impl Question<'_> {
-    /// It was answered, at `now`, seconds. Its `work` is known where nothing else held it up.
-    pub(super) fn answered(self, (kind, work): (Kind, Option<Work>), now: u64) {
+    /// It was answered, at `now`, seconds; `rated` where nothing held it up.
+    pub(super) fn answered(self, (kind, rated): (Kind, Option<Answered>), now: u64) {
         let took = self.asked.elapsed();
         let mut all = self.paces.all();
+        let asked = all.values().map(|pace| pace.asked).sum();
         let others = all.iter().filter(|(place, _)| **place != self.place);
         let others = others.filter_map(|(_, pace)| pace.slowdown()).reduce(f64::min).unwrap_or(1.0);
         if let (Some(pace), Some(number)) = (all.get_mut(&self.place), self.number) {
-            pace.answer(number, (kind, work, took), (now, others));
+            if let Some(rated) = rated.filter(|_| self.alone == Some(asked)) {
+                pace.rate.answer(rated);
+            }
+            pace.answer(number, (kind, took), (now, others));
         }
     }
 }
@@ -147,15 +148,11 @@ impl Pace {
 
     /// Takes an answer into account that took so long, if nothing else was asked meanwhile. The quickest of the
     /// `others` takes so many times what it took at its best.
-    fn answer(&mut self, number: u64, (kind, work, took): (Kind, Option<Work>, Duration), (now, others): (u64, f64)) {
+    fn answer(&mut self, number: u64, (kind, took): (Kind, Duration), (now, others): (u64, f64)) {
         if number != self.asked {
             return;
         }
-        let seconds = took.as_secs_f64();
-        if let Some(Work { multiply_adds, bytes }) = work {
-            self.rate.answer(Answered { multiply_adds, bytes, seconds });
-        }
-        let took = seconds.max(QUICK);
+        let took = took.as_secs_f64().max(QUICK);
         let of_kind = self.kinds.entry(kind).or_default();
         let best = of_kind.best;
         of_kind.newest.push(took);
@@ -208,7 +205,7 @@ mod tests {
     fn answers(pace: &mut Pace, (kind, took): (Kind, u64), (count, now): (u64, u64), others: f64) -> u64 {
         for second in 0..count {
             let number = pace.ask().unwrap();
-            pace.answer(number, (kind, None, Duration::from_millis(took)), (now + second, others));
+            pace.answer(number, (kind, Duration::from_millis(took)), (now + second, others));
             pace.open -= 1;
         }
         now + count
@@ -267,7 +264,7 @@ mod tests {
         answers(&mut pace, (STEP, 40), (30, 0), 1.0);
         let first = pace.ask().unwrap();
         assert_eq!(pace.ask(), None);
-        pace.answer(first, (STEP, None, Duration::from_secs(9)), (30, 1.0));
+        pace.answer(first, (STEP, Duration::from_secs(9)), (30, 1.0));
         assert_eq!(pace.newest.0.back(), Some(&1.0));
         // Neither is answered; both are given up.
         let (paces, place) = (Paces::default(), (0, 0));

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use tensorlink_node::Ports;
 use tensorlink_node::journal::JournalError;
-use tensorlink_node::link::Link;
 use tensorlink_node::ports::chain::{JobState, JobView, RedeemedView};
 use tensorlink_num::Tensor;
 use tensorlink_types::abi::JobKind;
@@ -26,6 +25,7 @@ use super::numbers::Numbers;
 use super::pace::Paces;
 use super::sending::{Step, Text};
 use super::shared::Shared;
+use crate::placing::Reach;
 
 /// Texts under way at once; others wait. Bounds the rows that are kept in memory.
 pub const TEXTS: usize = 32;
@@ -159,14 +159,14 @@ impl Pipeline {
         self.shared.slow(borne)
     }
 
-    /// The workers of whom enough answers to long questions are known to say how fast they are.
-    pub fn timed(&self) -> Vec<Address> {
-        self.shared.timed().into_iter().collect()
+    /// The workers of whom enough answers to long prompts are known to say how fast they are, and when the newest came.
+    pub fn timed(&self) -> BTreeMap<Address, u64> {
+        self.shared.timed()
     }
 
-    /// Multiply-adds a second of each worker whose answers to long questions have told, over its `link`.
-    pub fn rates(&self, link: impl Fn(Address) -> Option<Link>) -> BTreeMap<Address, f64> {
-        self.shared.rates(link)
+    /// Multiply-adds a second of those workers, who are reached so, and when the newest answer came.
+    pub fn rates(&self, reach: impl Fn(Address) -> Option<Reach>) -> BTreeMap<Address, (f64, u64)> {
+        self.shared.rates(reach)
     }
 
     /// What crosses between the stages.

@@ -1,81 +1,88 @@
-//! How fast a lane multiplies, by how much longer it takes for long questions than for its quickest.
+//! How fast a lane multiplies, by the time that long prompts take it. Only what the link to its worker may have taken
+//! is left out: whatever else a worker does with the time, it does not compute.
 
 use std::collections::VecDeque;
 
 use tensorlink_node::link::Link;
 
-/// Answers whose median says how fast a lane is; and how many are enough.
+use crate::placing::Reach;
+
+/// Answers of which the second fastest says how fast a lane is: its worker may do other work at the same time, but not
+/// always. And how many are enough.
 const NEWEST: usize = 16;
 const ENOUGH: usize = 4;
-/// A question is a long one if it is so many times the work of the quickest, and takes so many times as long: what any
-/// question takes, such as the way, a signature and the weights that are read, is a small part of it then.
-const LONG: (f64, f64) = (16.0, 3.0);
-/// The most of a long question's time that the link may take: where it takes more, the answer tells little of the
-/// worker.
-const MOST: f64 = 0.25;
+/// Tokens of a long prompt, and the least seconds that one takes beyond the round trip. It also takes longer than that:
+/// of less, what any question takes is too large a part.
+const LONG: (u32, f64) = (64, 0.03);
+/// The most of that time that the bytes are taken to have needed, and what they are taken to have over a link that is
+/// not known: a worker that makes its link look slow, or keeps it secret, must not look much faster for it.
+const MOST: f64 = 0.5;
 
 /// A question that was answered, and that nothing held up.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Answered {
-    /// What was multiplied for it.
+    /// Tokens that the lane did not have yet.
+    pub(super) tokens: u32,
+    /// What was multiplied for them.
     pub(super) multiply_adds: f64,
     /// Bytes to the lane, and from it.
     pub(super) bytes: (u64, u64),
-    /// How long it took.
+    /// From the request to its answer.
     pub(super) seconds: f64,
+    /// When, seconds of this machine's clock.
+    pub(super) at: u64,
 }
 
 impl Answered {
-    /// Multiply-adds a second beyond those of the quickest; none for a question that is not a long one.
-    fn beyond(&self, quickest: &Self, link: Link) -> Option<f64> {
-        let is_long =
-            self.multiply_adds >= LONG.0 * quickest.multiply_adds && self.seconds >= LONG.1 * quickest.seconds;
-        let passed = |of: u64, before: u64, rate: f64| of.saturating_sub(before) as f64 / rate;
-        let way = passed(self.bytes.0, quickest.bytes.0, link.to) + passed(self.bytes.1, quickest.bytes.1, link.from);
-        let took = self.seconds - quickest.seconds;
-        (is_long && way <= MOST * took).then(|| (self.multiply_adds - quickest.multiply_adds) / (took - way))
+    /// Multiply-adds a second of a worker that is reached so, whose quickest answer to anything took so long; none if
+    /// it was asked too little. It can make itself look far, but not farther than that.
+    fn rate(&self, reach: Option<Reach>, quickest: f64) -> Option<f64> {
+        let round_trip = reach.map_or(quickest, |reach| quickest.min(2.0 * reach.away));
+        let beyond = self.seconds - round_trip;
+        if beyond < LONG.1.max(round_trip) {
+            return None;
+        }
+        let passed = |link: Link| self.bytes.0 as f64 / link.to + self.bytes.1 as f64 / link.from;
+        let most = MOST * beyond;
+        Some(self.multiply_adds / (beyond - reach.and_then(|reach| reach.link).map_or(most, passed).min(most)))
     }
 }
 
 /// The answers that say how fast a lane is.
 #[derive(Debug, Default)]
 pub(super) struct Rate {
-    quickest: Option<Answered>,
-    newest: VecDeque<Answered>,
+    /// The newest to long prompts.
+    long: VecDeque<Answered>,
+    /// What the quickest answer of all took.
+    quickest: Option<f64>,
 }
 
 impl Rate {
     /// Takes an answer into account.
     pub(super) fn answer(&mut self, answered: Answered) {
-        if answered.multiply_adds <= 0.0 {
+        let quickest = self.quickest.get_or_insert(answered.seconds);
+        *quickest = quickest.min(answered.seconds);
+        if answered.tokens < LONG.0 || answered.multiply_adds <= 0.0 {
             return;
         }
-        let quickest = *self.quickest.get_or_insert(answered);
-        if answered.seconds < quickest.seconds {
-            self.quickest = Some(answered);
+        if self.long.len() >= NEWEST {
+            self.long.pop_front();
         }
-        // Short ones do not push the long ones out.
-        if answered.multiply_adds < LONG.0 * quickest.multiply_adds {
-            return;
-        }
-        if self.newest.len() >= NEWEST {
-            self.newest.pop_front();
-        }
-        self.newest.push_back(answered);
+        self.long.push_back(answered);
     }
 
-    /// Whether there are enough answers, if the link took little of them.
-    pub(super) fn is_timed(&self) -> bool {
-        self.newest.len() >= ENOUGH
+    /// When the newest answer came, once there are enough.
+    pub(super) fn newest(&self) -> Option<u64> {
+        self.long.back().filter(|_| self.long.len() >= ENOUGH).map(|answered| answered.at)
     }
 
-    /// Multiply-adds a second over such a link: the median of the newest answers to long questions, once there are
-    /// enough. One answer that was held up says nothing.
-    pub(super) fn median(&self, link: Link) -> Option<f64> {
-        let quickest = self.quickest?;
-        let mut sorted: Vec<f64> = self.newest.iter().filter_map(|answered| answered.beyond(&quickest, link)).collect();
-        sorted.sort_unstable_by(f64::total_cmp);
-        sorted.get(sorted.len() / 2).copied().filter(|_| sorted.len() >= ENOUGH)
+    /// Multiply-adds a second of a worker that is reached so, once there are enough answers; and when the newest came.
+    pub(super) fn of(&self, reach: Option<Reach>) -> Option<(f64, u64)> {
+        let (at, quickest) = (self.newest()?, self.quickest?);
+        let mut rates: Vec<f64> = self.long.iter().filter_map(|answered| answered.rate(reach, quickest)).collect();
+        rates.sort_unstable_by(|a, b| b.total_cmp(a));
+        // The fastest of all may be chance.
+        rates.get(1).filter(|_| rates.len() >= ENOUGH).map(|rate| (*rate, at))
     }
 }
 
@@ -83,70 +90,66 @@ impl Rate {
 mod tests {
     use super::*;
 
-    /// So wide that no byte takes time.
-    const WIDE: Link = Link { to: 1e15, from: 1e15 };
+    /// A megabyte each way and 100 tokens, for a billion multiply-adds.
+    fn answered(seconds: f64, at: u64) -> Answered {
+        Answered { tokens: 100, multiply_adds: 1e9, bytes: (1_000_000, 1_000_000), seconds, at }
+    }
 
-    /// A lane that takes 10 ms for anything, and a second for each billion beside; a byte goes each way for each of a
-    /// thousand.
-    fn asked(rate: &mut Rate, millions: &[u64]) {
-        for millions in millions {
-            let bytes = (millions * 1_000, millions * 1_000);
-            let seconds = 0.01 + *millions as f64 / 1e3;
-            rate.answer(Answered { multiply_adds: *millions as f64 * 1e6, bytes, seconds });
+    /// After a short question that was answered in a tenth of a second.
+    fn rate(seconds: &[f64]) -> Rate {
+        let mut rate = Rate::default();
+        rate.answer(Answered { tokens: 1, ..answered(0.1, 0) });
+        (0..).zip(seconds).for_each(|(at, seconds)| rate.answer(answered(*seconds, at)));
+        rate
+    }
+
+    /// Billions a second, over a link of so many megabytes a second each way to who is so far.
+    fn billions(rate: &Rate, megabytes: f64, away: f64) -> Option<f64> {
+        let link = Some(Link { to: megabytes * 1e6, from: megabytes * 1e6 });
+        rate.of(Some(Reach { away, link })).map(|(rate, _)| (rate / 1e6).round() / 1e3)
+    }
+
+    #[test]
+    fn four_long_prompts_tell_and_short_ones_do_not() {
+        assert_eq!(billions(&rate(&[1.0; 3]), 1e9, 0.0), None);
+        assert_eq!(billions(&rate(&[1.0; 4]), 1e9, 0.0), Some(1.0));
+        let mut short = rate(&[0.02; 3]);
+        for _ in 0..16 {
+            short.answer(Answered { tokens: 63, ..answered(1.0, 0) });
+            short.answer(Answered { multiply_adds: 0.0, ..answered(1.0, 0) });
         }
-    }
-
-    fn close(rate: Option<f64>, billions: f64) -> bool {
-        rate.is_some_and(|rate| (rate / 1e9 / billions - 1.0).abs() < 1e-6)
-    }
-
-    #[test]
-    fn the_time_that_any_question_takes_does_not_count() {
-        let mut rate = Rate::default();
-        asked(&mut rate, &[1, 100, 200, 100]);
-        assert_eq!(rate.median(WIDE), None, "three long ones are not enough");
-        asked(&mut rate, &[1, 1, 400]);
-        assert!(close(rate.median(WIDE), 1.0), "{:?}", rate.median(WIDE));
+        assert_eq!(short.newest(), None);
+        assert_eq!(billions(&rate(&[0.02; 16]), 1e9, 0.0), None, "what any question takes is too much of it");
     }
 
     #[test]
-    fn what_the_link_takes_is_not_held_against_the_worker() {
-        let mut rate = Rate::default();
-        asked(&mut rate, &[1, 100, 200, 300, 400]);
-        // A tenth of each second, and a fifth: of 0.9 s and 0.8 s is what it computes in.
-        assert!(close(rate.median(Link { to: 2e7, from: 2e7 }), 1.0 / 0.9));
-        assert!(close(rate.median(Link { to: 1e7, from: 1e7 }), 1.0 / 0.8));
-        assert_eq!(rate.median(Link { to: 1e6, from: 1e15 }), None, "all that can be seen is the link");
+    fn what_the_link_takes_is_not_held_against_the_worker_but_never_more_than_half() {
+        let rate = rate(&[1.0; 4]);
+        let over = |megabytes, away| billions(&rate, megabytes, away);
+        assert_eq!([over(20.0, 0.0), over(20.0, 0.05)], [Some(1.111), Some(1.25)]);
+        assert_eq!(over(1e9, 9.0), Some(1.111), "it answers in a tenth of a second, and so is no farther");
+        assert_eq!(over(0.1, 0.0), Some(2.0));
+        assert_eq!(rate.of(Some(Reach { away: 0.0, link: None })), Some((2e9, 3)));
+        assert_eq!(rate.of(None).map(|(rate, _)| (rate / 1e6).round()), Some(2_222.0));
     }
 
     #[test]
-    fn an_answer_that_was_held_up_does_not_count_and_short_ones_tell_nothing() {
-        let mut rate = Rate::default();
-        asked(&mut rate, &[1, 300, 300, 300, 300]);
-        rate.answer(Answered { multiply_adds: 3e8, bytes: (0, 0), seconds: 60.0 });
-        assert!(close(rate.median(WIDE), 1.0));
-        let mut rate = Rate::default();
-        asked(&mut rate, &[10, 20, 30, 40, 30, 20, 10]);
-        rate.answer(Answered { multiply_adds: 0.0, bytes: (0, 0), seconds: 1.0 });
-        assert_eq!(rate.median(WIDE), None);
+    fn a_prompt_that_takes_little_more_than_the_way_tells_nothing() {
+        let rate = rate(&[0.19; 16]);
+        assert_eq!([billions(&rate, 1e9, 0.05), billions(&rate, 1e9, 0.04)], [None, Some(9.091)]);
     }
 
     #[test]
-    fn a_lane_that_is_asked_long_questions_first_is_measured_as_well() {
-        let mut rate = Rate::default();
-        asked(&mut rate, &[300, 1, 300, 300, 300, 1, 300]);
-        assert!(close(rate.median(WIDE), 1.0));
+    fn a_worker_that_does_other_work_most_of_the_time_is_as_fast_as_when_it_does_none() {
+        assert_eq!(billions(&rate(&[4.0, 1.0, 4.0, 4.0, 1.0, 4.0, 9.0]), 1e9, 0.0), Some(1.0));
+        assert_eq!(billions(&rate(&[4.0, 0.2, 4.0, 4.0, 4.0, 4.0, 9.0]), 1e9, 0.0), Some(0.25), "one is chance");
     }
 
     #[test]
-    fn only_the_newest_count() {
-        let mut rate = Rate::default();
-        asked(&mut rate, &[1]);
-        for _ in 0..100 {
-            rate.answer(Answered { multiply_adds: 1e9, bytes: (0, 0), seconds: 2.0 });
-        }
-        asked(&mut rate, &[300; NEWEST]);
-        assert!(close(rate.median(WIDE), 1.0));
-        assert_eq!(rate.newest.len(), NEWEST);
+    fn only_the_newest_count_and_tell_when_they_came() {
+        let mut rate = rate(&[0.5; 100]);
+        (100..100 + NEWEST as u64).for_each(|at| rate.answer(answered(1.0, at)));
+        assert_eq!((billions(&rate, 1e9, 0.0), rate.newest()), (Some(1.0), Some(115)));
+        assert_eq!(rate.long.len(), NEWEST);
     }
 }

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tensorlink_node::Ports;
-use tensorlink_node::link::Link;
 use tensorlink_types::{Address, JobId};
 
 use super::agreement::Agreement;
@@ -14,6 +13,7 @@ use super::fault::LaneFault;
 use super::lane::LaneClient;
 use super::numbers::Numbers;
 use super::pace::Paces;
+use crate::placing::Reach;
 
 /// Seconds in which a lane that failed is the last to be tried.
 const DOWN: u64 = 30;
@@ -148,18 +148,26 @@ impl Shared {
         self.lanes.iter().enumerate().flat_map(of_stage)
     }
 
-    /// The workers of whom enough answers to long questions are known.
-    pub(super) fn timed(&self) -> BTreeSet<Address> {
-        self.workers().filter(|(place, _)| self.paces.is_timed(*place)).map(|(_, worker)| worker).collect()
+    /// The workers of whom enough answers to long prompts are known, and when the newest came.
+    pub(super) fn timed(&self) -> BTreeMap<Address, u64> {
+        let mut timed = BTreeMap::new();
+        for (place, worker) in self.workers() {
+            if let Some(at) = self.paces.timed(place) {
+                let newest: &mut u64 = timed.entry(worker).or_insert(at);
+                *newest = at.max(*newest);
+            }
+        }
+        timed
     }
 
-    /// Multiply-adds a second of each worker whose answers have told, over its `link`: of several lanes, the most.
-    pub(super) fn rates(&self, link: impl Fn(Address) -> Option<Link>) -> BTreeMap<Address, f64> {
+    /// Multiply-adds a second of each of these workers, who are reached so, and when the newest answer came: of several
+    /// lanes, the most.
+    pub(super) fn rates(&self, reach: impl Fn(Address) -> Option<Reach>) -> BTreeMap<Address, (f64, u64)> {
         let mut rates = BTreeMap::new();
         for (place, worker) in self.workers() {
-            if let Some(rate) = link(worker).and_then(|link| self.paces.rate(place, link)) {
-                let most: &mut f64 = rates.entry(worker).or_insert(rate);
-                *most = most.max(rate);
+            if let Some(rate) = self.paces.rate(place, reach(worker)) {
+                let most: &mut (f64, u64) = rates.entry(worker).or_insert(rate);
+                *most = (most.0.max(rate.0), most.1.max(rate.1));
             }
         }
         rates

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::join_all;
 use tensorlink_node::wire::rpc::Receipt;
@@ -14,7 +15,8 @@ use super::archive::StageReceipt;
 use super::exchange::{Given, Task};
 use super::fault::{LaneFault, TextError};
 use super::lane::LaneClient;
-use super::pace::{Kind, Work};
+use super::pace::Kind;
+use super::rate::Answered;
 use super::receipt::{Due, ReceiptFault};
 use super::state::{Gone, Seat, State};
 
@@ -25,8 +27,8 @@ pub(super) struct OfLane {
     pub(super) rows: Vec<u8>,
     /// With the last of them: its receipt, and the root of the whole.
     pub(super) signed: Option<(StageReceipt, TensorRoot)>,
-    /// Whether something else than its work held it up.
-    pub(super) held_up: bool,
+    /// How long the lane took, where nothing held it up.
+    pub(super) took: Option<Duration>,
 }
 
 /// The same of a stage: what all of its lanes gave.
@@ -164,11 +166,15 @@ impl State {
         let kind = Kind::of(fresh, seat.held, sent.is_some());
         let question = self.shared.paces.ask((stage, seat.replica));
         let given = self.in_lane((stage, seat), sent).await?;
-        let work = (!given.held_up).then(|| Work {
+        let at = self.shared.ports.clock.now();
+        let rated = given.took.map(|took| Answered {
+            tokens: fresh,
             multiply_adds: boundaries.multiply_adds(stage, seat.held..self.tokens),
             bytes: (boundaries.sent(stage, fresh), given.rows.len() as u64),
+            seconds: took.as_secs_f64(),
+            at,
         });
-        question.answered((kind, work), self.shared.ports.clock.now());
+        question.answered((kind, rated), at);
         Ok(given)
     }
 
@@ -182,19 +188,19 @@ impl State {
         // Before anything is computed that could not be paid.
         lane.account().promise(self.number, self.tokens, self.shared.most)?;
         let Some(sent) = sent else {
-            let Given { rows, held_up, .. } = lane.advance(ports, task, held).await?;
+            let Given { rows, took, .. } = lane.advance(ports, task, held).await?;
             if let Some(fresh) = rows.len().checked_div(task.known.1).and_then(|rows| u32::try_from(rows).ok())
                 && let Some(ty) = boundaries.ty(out, fresh).ok().flatten()
             {
                 self.check(stage, ty, &rows)?;
             }
-            return Ok(OfLane { replica, rows, signed: None, held_up });
+            return Ok(OfLane { replica, rows, signed: None, took });
         };
-        let Given { rows, receipt, held_up } = lane.advance(ports, task, held).await?;
+        let Given { rows, receipt, took } = lane.advance(ports, task, held).await?;
         let whole = self.check(stage, ty, &[task.known.0, &rows].concat())?;
         let got = tensor_root(&whole);
         let receipt = self.signed(stage, (lane, receipt.ok_or(ReceiptFault::Absent)?), (sent, got))?;
-        Ok(OfLane { replica, rows, signed: Some((receipt, got)), held_up })
+        Ok(OfLane { replica, rows, signed: Some((receipt, got)), took })
     }
 
     /// What the lanes that hold the text in a stage sign for it, all of whose rows are known.

@@ -72,7 +72,7 @@ impl State {
                     Ok(receipt) => {
                         let replica = self.replica(stage, index).ok_or(TextError::Closed)?;
                         let (rows, signed) = (Vec::new(), Some((receipt, got)));
-                        given.insert(index, OfLane { replica, rows, signed, held_up: false });
+                        given.insert(index, OfLane { replica, rows, signed, took: None });
                     }
                     Err(fault) => _ = self.fails((stage, index), &fault, &BTreeSet::new()),
                 }

@@ -200,7 +200,8 @@ impl Hiring<'_> {
 
     async fn seen<'c>(&self, candidates: &'c [Candidate], measured: bool) -> Vec<Seen<'c>> {
         let reaches = self.user.reaches(candidates, measured).await;
-        let seen = |(candidate, reach)| Seen { candidate, reach, observed: self.user.observed(candidate) };
-        candidates.iter().zip(reaches).map(seen).collect()
+        let observed = self.user.observed(candidates);
+        let seen = |((candidate, reach), observed)| Seen { candidate, reach, observed };
+        candidates.iter().zip(reaches).zip(observed).map(seen).collect()
     }
 }

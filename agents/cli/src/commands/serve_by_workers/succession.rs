@@ -25,8 +25,8 @@ use crate::when;
 const LOOK: Duration = Duration::from_secs(1);
 /// Between two looks at the jobs before, seconds.
 const SETTLE: u64 = 5;
-/// Between two looks at how fast the workers are, seconds.
-const REMEMBER: u64 = 60;
+/// Between two looks at how fast the workers are.
+const REMEMBER: Duration = Duration::from_secs(60);
 /// Wait after an attempt to hire others, seconds, until a text has gone through; twice as long after the next.
 const RETRY: (u64, u64) = (10, 600);
 /// Least seconds for which a worker is slow that is replaced for that; and for which one is gone in whose place others
@@ -128,7 +128,7 @@ pub(super) async fn keep(
     user.avoid(current.record.liars.iter().copied());
     let succession = Succession {
         config,
-        hiring: Hiring::with(node, user, &hire).await?,
+        hiring: Hiring::with(node, Arc::clone(&user), &hire).await?,
         pipelines,
         formers: Formers::new(current.boundaries.clone()),
         current,
@@ -137,16 +137,27 @@ pub(super) async fn keep(
         fruitless: 0,
         last: (JobId(0), None),
         unhurried_from: 0,
-        shutdown,
+        shutdown: shutdown.clone(),
     };
-    succession.run().await;
+    tokio::join!(succession.run(), remember(&user, pipelines, &shutdown));
     Ok(())
+}
+
+/// Writes down how fast the workers are, for whom to hire next, until `shutdown`.
+async fn remember(user: &Arc<User>, pipelines: &Pipelines, shutdown: &CancellationToken) {
+    let mut look = tokio::time::interval(REMEMBER);
+    while shutdown.run_until_cancelled(look.tick()).await.is_some() {
+        let newest = pipelines.newest();
+        if let Some(Err(error)) = shutdown.run_until_cancelled(user.remember_speeds(&newest)).await {
+            tracing::warn!("how fast the workers are is not remembered: {error}");
+        }
+    }
 }
 
 impl Succession<'_> {
     async fn run(mut self) {
         let shutdown = self.shutdown.clone();
-        let (mut pause, mut after, mut settle, mut remember) = (RETRY.0, 0, 0, 0);
+        let (mut pause, mut after, mut settle) = (RETRY.0, 0, 0);
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => break,
@@ -160,12 +171,6 @@ impl Succession<'_> {
                     tracing::warn!("what was posted to go on with job {} waits: {error:#}", self.current.view.id);
                 }
                 settle = when::now().saturating_add(SETTLE);
-            }
-            if when::now() >= remember {
-                if let Err(error) = self.hiring.user.remember_speeds(&self.pipelines.newest()).await {
-                    tracing::warn!("how fast the workers are is not remembered: {error}");
-                }
-                remember = when::now().saturating_add(REMEMBER);
             }
             if shutdown.is_cancelled() {
                 break;
