@@ -82,7 +82,7 @@ pub enum Refusal {
         bytes: f64,
     },
     /// No chain of so many stages.
-    #[error("stages: no {asked} workers hold the model in as many stages; with {would} stages there is a plan")]
+    #[error("stages: no {asked} workers hold the model in as many stages; with {would} there is a plan")]
     Stages {
         /// Stages asked for.
         asked: usize,
@@ -105,6 +105,9 @@ pub enum Refusal {
         /// Replicas for which there is a plan.
         would: usize,
     },
+    /// Any of these constraints alone, the one that has to give least first.
+    #[error("{}", listed(.0))]
+    Either(Vec<Self>),
     /// Several constraints together.
     #[error("no single constraint: without stake, tier, bandwidth and running lanes there is a plan; loosen several")]
     Several,
@@ -135,7 +138,7 @@ pub fn place(strategy: Strategy, request: &Request<'_>) -> Result<Plan, Refusal>
 const HALVES: i32 = 40;
 const STEPS: usize = 5;
 
-/// The constraint that has to give least, each tried alone.
+/// The constraints of which any that gives alone is enough.
 fn tightest(request: &Request<'_>) -> Refusal {
     let asked = &request.constraints;
     let with = |constraints: Constraints| Request { constraints, ..request.clone() }.attempt(Strategy::Best).is_some();
@@ -171,8 +174,17 @@ fn tightest(request: &Request<'_>) -> Refusal {
         let bytes = asked.running.values().map(|load| load.bytes).sum();
         mends.push((0.9, Refusal::Running { bytes }));
     }
-    let least = mends.into_iter().min_by(|a, b| a.0.total_cmp(&b.0));
-    least.map_or_else(|| memory(request, with), |(_, refusal)| refusal)
+    mends.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut mends: Vec<Refusal> = mends.into_iter().map(|(_, refusal)| refusal).collect();
+    match mends.len() {
+        0 => memory(request, with),
+        1 => mends.remove(0),
+        _ => Refusal::Either(mends),
+    }
+}
+
+fn listed(refusals: &[Refusal]) -> String {
+    refusals.iter().map(Refusal::to_string).collect::<Vec<_>>().join("; or ")
 }
 
 /// The most below a number with which there is a plan.

@@ -64,6 +64,23 @@ fn stake_tier_and_bandwidth_are_named_with_what_would_do() {
 }
 
 #[test]
+fn where_any_of_several_constraints_may_give_all_are_named() {
+    // Everybody holds the model alone, and no link is wide enough for two.
+    let mut fleet = fleet();
+    fleet.nodes.iter_mut().for_each(|node| node.free_bytes = 80e9);
+    let asked = Constraints { bandwidth: 1e15, stages: Some(2), ..Constraints::default() };
+    let found = refusal("8B int16", &fleet, asked.clone(), |refusal, constraints| {
+        let Refusal::Either(ways) = refusal else { panic!("{refusal}") };
+        let [Refusal::Stages { would: 1, .. }, Refusal::Bandwidth { would, .. }] = ways.as_slice() else {
+            panic!("{refusal}")
+        };
+        constraints.bandwidth = *would;
+    });
+    assert!(found.to_string().starts_with("stages: ") && found.to_string().contains("; or bandwidth: "), "{found}");
+    refusal("8B int16", &fleet, asked, |_, constraints| constraints.stages = Some(1));
+}
+
+#[test]
 fn rings_replicas_and_running_lanes_are_named_with_what_would_do() {
     let mut fleet = fleet();
     let asked = Constraints { replicas: Replicas::Exactly(40), ..Constraints::default() };

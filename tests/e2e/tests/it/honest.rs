@@ -58,7 +58,8 @@ async fn a_job_is_placed_by_what_workers_say_they_compute() {
     let mut network = Network::start(3).await;
     network.start_workers(0..3).await;
     let job = Job { steps: 40, ..Job::default() };
-    let by_speed = ["--objective", "throughput"];
+    // Over loopback all are reached by more than this.
+    let by_speed = ["--objective", "throughput", "--min-bandwidth", "1"];
     let mut asking = job.posting(&network);
     asking.args(by_speed).arg("--dry-run");
     let drawn = run(asking, LIMIT).await.stdout;
@@ -69,6 +70,14 @@ async fn a_job_is_placed_by_what_workers_say_they_compute() {
     refused.args(["--tier", "A", "--patience", "1"]);
     let refused = run(refused, LIMIT).await;
     assert!(!refused.ok && refused.stderr.contains("of tier A or better"), "{}", refused.stderr);
+    let mut refused = job.posting(&network);
+    refused.args(["--objective", "throughput", "--min-bandwidth", "4000000", "--patience", "1"]);
+    let refused = run(refused, LIMIT).await;
+    assert!(!refused.ok && refused.stderr.contains("bandwidth"), "{}", refused.stderr);
+    let mut refused = job.posting(&network);
+    refused.args(["--objective", "price", "--min-bandwidth", "1"]);
+    let refused = run(refused, LIMIT).await;
+    assert!(!refused.ok && refused.stderr.contains("give --objective latency or throughput"), "{}", refused.stderr);
     assert_eq!(network.chain().job_count().await.unwrap(), 0, "nothing was posted");
 
     job.post_with(&mut network, &by_speed);
