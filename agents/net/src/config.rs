@@ -21,8 +21,8 @@ pub struct NetConfig {
     /// Look for peers in the local network (mDNS), and be found there. Whoever is in it can have others dialled, and
     /// any number of names remembered until they expire.
     pub mdns: bool,
-    /// Ask the router to let others in at the ports that are listened on (UPnP), until the node ends and half an hour
-    /// or so beyond.
+    /// Ask the router to let others in at the ports that are listened on (UPnP), until the node ends and up to an hour
+    /// beyond.
     pub upnp: bool,
     /// Carry connections of peers that nobody reaches. Others must reach us.
     pub relay: bool,
