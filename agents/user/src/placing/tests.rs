@@ -96,6 +96,18 @@ fn whoever_was_seen_to_be_slower_than_it_says_is_placed_by_what_it_did() {
 }
 
 #[test]
+fn nobody_is_believed_more_than_four_medians_whatever_was_seen_of_it() {
+    let candidates = [(1, 10, 1 << 20), (2, 10, 1 << 20), (3, 1_000, 1 << 20)].map(candidate);
+    let rate = |share: Option<f64>| {
+        let observed = share.map(|share| Observation { share, paid: 4.0, age: 0.0 }).into_iter().collect();
+        let fast = Seen { observed, ..seen(&candidates[2], 0.0, None) };
+        let all = [seen(&candidates[0], 0.0, None), seen(&candidates[1], 0.0, None), fast];
+        fleet(&work(8, Setting::Fast), &all).nodes[2].rates.int8 / 1e9
+    };
+    assert_eq!([None, Some(1.0), Some(0.03125)].map(rate), [40.0, 40.0, 31.25]);
+}
+
+#[test]
 fn whoever_is_far_is_left_out_where_latency_counts_and_not_where_throughput_does() {
     let candidates = [(1, 10, 1 << 20), (2, 10, 1 << 20)].map(candidate);
     let away = [0.001, 5.0];
