@@ -48,7 +48,8 @@ impl EventLoop {
             mdns::Event::Discovered(found) => {
                 tracing::debug!(?found, "in the local network");
                 if self.neighbours.found(found) {
-                    self.bootstrap = (Instant::now(), BOOTSTRAP.0);
+                    // However often others say that they are there, once a second is enough.
+                    self.bootstrap.0 = self.bootstrap.0.min(Instant::now() + BOOTSTRAP.0);
                 }
             }
             mdns::Event::Expired(expired) => self.neighbours.expired(&expired),
