@@ -62,8 +62,8 @@ pub struct NetworkArgs {
     /// own.
     #[arg(long, global = true, env = "TENSORLINK_BEHIND_NAT", conflicts_with = "external")]
     pub behind_nat: bool,
-    /// Find other nodes in the local network, and be found there (mDNS), at the addresses of it that --listen names: they
-    /// need no --bootstrap.
+    /// Find other nodes in the local network, and be found there (mDNS), at the addresses of it that --listen names:
+    /// they need no --bootstrap.
     #[arg(long, global = true, env = "TENSORLINK_MDNS")]
     pub mdns: bool,
     /// Ask the router to open the ports that are listened on (UPnP), so that others reach this node directly.
