@@ -16,7 +16,8 @@
 //! | `records` | which records of others are kept for the DHT |
 //! | `listening` | where we listen, once it is known |
 //! | `reach` | how a node is reached that others cannot dial |
-//! | `joining`, `neighbours` | its first peers: those it was told of, or finds in the local network; ports that a router opens |
+//! | `joining` | how a node joins: its first peers, ports that a router opens |
+//! | `neighbours` | peers that were found in the local network |
 //! | `relays`, `circuits` | places at relays; connections through them, until there are better ones |
 //! | [`config`], [`metrics`], [`error`] | bounds, counters, why a node does not start |
 //!

@@ -10,7 +10,7 @@ use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::ports::{ChainError, EventAt, Protocol};
 use tensorlink_node::wire::gossip::{PROGRESS, Progress, WORKERS};
-use tensorlink_node::{Ports, Roster};
+use tensorlink_node::{Ports, Roster, blocking};
 use tensorlink_placement::measured::Observation;
 use tensorlink_training::TrainingSet;
 use tensorlink_types::abi::Offer;
@@ -179,12 +179,12 @@ impl User {
     /// [`JournalError`] if the disk fails.
     pub async fn remember_speeds(self: &Arc<Self>, pipeline: &Pipeline) -> Result<(), JournalError> {
         let job = pipeline.job();
-        let mut workers: Vec<(Address, u64)> = pipeline.timed().into_iter().collect();
-        workers.retain(|(worker, at)| !self.speeds.knows((job, *worker), *at));
+        let timed = pipeline.timed().into_iter();
+        let news = timed.filter(|(worker, at)| !self.speeds.knows((job, *worker), *at));
+        let workers: Vec<Address> = news.map(|(worker, _)| worker).collect();
         if workers.is_empty() {
             return Ok(());
         }
-        let workers: Vec<Address> = workers.into_iter().map(|(worker, _)| worker).collect();
         let reaches = self.reaches.of(self.ports.net.as_ref(), &workers, true).await;
         let reaches: HashMap<Address, Reach> = workers.iter().copied().zip(reaches).collect();
         let mut rates = pipeline.rates(|worker| reaches.get(&worker).copied());
@@ -197,8 +197,7 @@ impl User {
         };
         let speeds = rates.into_iter().filter_map(speed).collect();
         let user = Arc::clone(self);
-        // A disk is waited for.
-        tokio::task::spawn_blocking(move || user.speeds.see(speeds)).await.unwrap_or(Ok(()))
+        blocking(move || user.speeds.see(speeds)).await
     }
 
     /// Asks each worker for a binding offer on its lane; lanes in order (`replica · stages + stage`). Where one does

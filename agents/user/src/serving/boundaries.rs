@@ -72,7 +72,7 @@ impl Boundaries {
                 types.push(received);
             }
             types.push(given);
-            work.push(StageWork::of(plan)?);
+            work.push(StageWork::of(plan, &program));
             layers = plan.layers().end;
         }
         let last = plans.last().ok_or(BoundaryError::Empty)?;

@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use tensorlink_model::{Plan, PlanError};
+use tensorlink_model::Plan;
 use tensorlink_node::price::multiply_adds;
-use tensorlink_types::{B256, keccak256};
+use tensorlink_types::{B256, Program, keccak256};
 
 /// Multiply-adds of a stage: of a token, of each pair of tokens, and of a choice.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -16,19 +16,16 @@ pub(super) struct StageWork {
 }
 
 impl StageWork {
-    /// By its programs of one token and of two: attention is of pairs. Where layers see a window, it is less.
-    ///
-    /// # Errors
-    /// [`PlanError`] if it has none.
-    pub(super) fn of(plan: &Plan) -> Result<Self, PlanError> {
-        let one = multiply_adds(&*plan.program(1)?) as f64;
+    /// By its program of `one` token, and that of two: attention is of pairs. Where layers see a window, it is less.
+    pub(super) fn of(plan: &Plan, one: &Program) -> Self {
+        let one = multiply_adds(one) as f64;
         // A model of a single token has no pairs.
         let two = plan.program(2).map_or(2.0 * one, |program| multiply_adds(&program) as f64);
         let pair = (two - 2.0 * one).max(0.0) / 2.0;
         let architecture = plan.architecture();
         let choice =
             if plan.chooses() { f64::from(architecture.width) * f64::from(architecture.vocabulary) } else { 0.0 };
-        Ok(Self { token: (one - pair - choice).max(0.0), pair, choice })
+        Self { token: (one - pair - choice).max(0.0), pair, choice }
     }
 
     /// For the tokens of a text that the stage does not hold yet. Only after the last of them one is chosen.
@@ -64,7 +61,7 @@ mod tests {
         let plan = |layers| model.plan(layers, Head::Choice, |_| TensorRoot::default()).unwrap();
         let (first, last) = (plan(0..1), plan(1..2));
         let whole = |plan: &Plan, tokens| multiply_adds(&plan.program(tokens).unwrap()) as f64;
-        let [of_first, of_last] = [&first, &last].map(|plan| StageWork::of(plan).unwrap());
+        let [of_first, of_last] = [&first, &last].map(|plan| StageWork::of(plan, &plan.program(1).unwrap()));
         let choice = 64.0 * 16.0;
         for tokens in [1, 2, 3, 17, 32] {
             assert_eq!(of_first.multiply_adds(0..tokens), whole(&first, tokens));
