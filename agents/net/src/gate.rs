@@ -36,4 +36,9 @@ impl SharedGate {
         let gate = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
         gate.has_stake(peer)
     }
+
+    pub(crate) fn may_publish(&self, peer: Address, topic: &str) -> Option<bool> {
+        let gate = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
+        gate.may_publish(peer, topic)
+    }
 }

@@ -1,8 +1,8 @@
 //! Publish and subscribe. Every message is signed by its source, whose address is what subscribers see.
 //!
-//! A message is passed on only if it is what its topic is for, its source has stake as far as is known here, and has
-//! not said too much within the second. A malformed one is held against who sent it ([`crate::scoring`]): an honest
-//! peer would not have passed it on. What was merely not wanted is not.
+//! A message is passed on only if it is what its topic is for, its source may say such things as far as is known here,
+//! and has not said too much within the second. A malformed one is held against who sent it ([`crate::scoring`]): an
+//! honest peer would not have passed it on. What was merely not wanted is not.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -95,7 +95,7 @@ impl Gossip {
                 MessageAcceptance::Reject
             }
             // Whoever passed it on may not know yet, or know more.
-            Some(source) if gate.has_stake(source) == Some(false) => {
+            Some(source) if gate.may_publish(source, message.topic.as_str()) == Some(false) => {
                 Metrics::count(&metrics.unknown_messages, 1);
                 MessageAcceptance::Ignore
             }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use libp2p::gossipsub::{IdentTopic, PeerScoreParams, PeerScoreThresholds, TopicScoreParams, score_parameter_decay};
-use tensorlink_node::wire::gossip::{PROGRESS, WORKERS};
+use tensorlink_node::wire::gossip::{PROGRESS, SPEEDS, WORKERS};
 
 /// How long a malformed message is held against who sent it: after that its weight is a tenth.
 const MEMORY: Duration = Duration::from_secs(3600);
@@ -35,7 +35,7 @@ pub(crate) fn params() -> PeerScoreParams {
         ..TopicScoreParams::default()
     };
     PeerScoreParams {
-        topics: [WORKERS, PROGRESS].map(|name| (IdentTopic::new(name).hash(), topic.clone())).into(),
+        topics: [WORKERS, PROGRESS, SPEEDS].map(|name| (IdentTopic::new(name).hash(), topic.clone())).into(),
         ip_colocation_factor_weight: 0.0,
         behaviour_penalty_threshold: FORGIVEN,
         behaviour_penalty_decay: score_parameter_decay(BREACH),

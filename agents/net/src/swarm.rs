@@ -13,7 +13,7 @@ use libp2p::kad::{self, InboundRequest, QueryResult};
 use libp2p::swarm::{DialError, SwarmEvent};
 use libp2p::{Multiaddr, PeerId, Swarm, identify, ping};
 use tensorlink_node::ports::NetError;
-use tensorlink_node::wire::gossip::WORKERS;
+use tensorlink_node::wire::gossip::{SPEEDS, WORKERS};
 use tensorlink_types::Address;
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -117,8 +117,10 @@ impl EventLoop {
     pub(crate) async fn run(mut self, stop: CancellationToken) {
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // Users look for workers that they have not met.
-        Gossip::relay(&mut self.swarm.behaviour_mut().gossip, WORKERS);
+        // Users look for workers that they have not met, and hear from users whom nobody knows.
+        for topic in [WORKERS, SPEEDS] {
+            Gossip::relay(&mut self.swarm.behaviour_mut().gossip, topic);
+        }
         loop {
             tokio::select! {
                 () = stop.cancelled() => break,

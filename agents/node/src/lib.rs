@@ -11,6 +11,7 @@
 //! | [`journal`] | files that survive a kill |
 //! | [`price`], [`wei`] | what a lane costs; amounts in files |
 //! | [`speed`], [`link`] | how fast a worker computes; how many bytes a second pass between two nodes |
+//! | [`observed`] | how fast workers were in others' jobs |
 //! | [`finality`] | how far jobs are final |
 //! | [`games`] | the challenges that a node plays in |
 //! | [`roster`] | who may talk to us |
@@ -56,6 +57,7 @@ pub mod journal;
 pub mod link;
 pub mod memory;
 pub mod names;
+pub mod observed;
 pub mod pipeline;
 pub mod ports;
 pub mod price;

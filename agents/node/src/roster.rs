@@ -7,6 +7,7 @@ use tensorlink_types::{Address, JobId, U256};
 
 use crate::ports::chain::Role;
 use crate::ports::{Event, Gate, Protocol};
+use crate::wire::gossip::SPEEDS;
 
 /// The members of a job.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -102,10 +103,10 @@ impl Roster {
         inner.bonded.get(&(account, role)).is_some_and(|stake| !stake.is_zero())
     }
 
-    /// Every account with bonded worker stake.
-    pub fn staked_workers(&self) -> Vec<Address> {
+    /// Every account with bonded stake in a role.
+    pub fn staked(&self, role: Role) -> Vec<Address> {
         let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
-        let staked = inner.bonded.iter().filter(|((_, role), stake)| *role == Role::Worker && !stake.is_zero());
+        let staked = inner.bonded.iter().filter(|((_, of), stake)| *of == role && !stake.is_zero());
         staked.map(|((account, _), _)| *account).collect()
     }
 }
@@ -117,6 +118,8 @@ impl Gate for Roster {
             Protocol::Block => true,
             // Within limits of its own, and only where it is served.
             Protocol::Burst => true,
+            // Nor is there anything to pay for what users say of workers: it is asked before there is a job.
+            Protocol::Observed => true,
             // Nothing on chain says who may ask for floats.
             Protocol::Native => false,
             Protocol::Rpc => {
@@ -132,6 +135,13 @@ impl Gate for Roster {
                 })
             }
         }
+    }
+
+    /// Users say how fast workers were while one of their jobs is open: its escrow is theirs to lose.
+    fn may_publish(&self, peer: Address, topic: &str) -> Option<bool> {
+        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
+        let hires = || inner.jobs.values().any(|members| members.user == peer && !members.workers.is_empty());
+        (!inner.bonded.is_empty()).then(|| inner.has_stake(peer) || (topic == SPEEDS && hires()))
     }
 
     /// Nothing is known before the first stake is: the roster of a node that has just started, or that nobody feeds.
@@ -195,6 +205,21 @@ mod tests {
     }
 
     #[test]
+    fn users_say_how_fast_workers_are_while_a_job_of_theirs_is_open() {
+        let roster = Roster::new(OWN);
+        assert_eq!(roster.may_publish(USER, SPEEDS), None, "nothing is known yet");
+        roster.apply(&Event::Staked { account: OTHER, role: Role::Worker, amount: U256::from(10) });
+        let speaks = |roster: &Roster| [USER, OTHER].map(|peer| roster.may_publish(peer, SPEEDS));
+        assert_eq!(speaks(&roster), [Some(false), Some(true)]);
+        accept(&roster, 1, &[]);
+        assert_eq!(speaks(&roster)[0], Some(false), "posted, and nobody hired");
+        accept(&roster, 1, &[OTHER]);
+        assert_eq!((speaks(&roster)[0], roster.may_publish(USER, "another")), (Some(true), Some(false)));
+        settle(&roster, 1);
+        assert_eq!(speaks(&roster)[0], Some(false));
+    }
+
+    #[test]
     fn what_was_undone_is_not_known_any_more() {
         let roster = Roster::new(OWN);
         accept(&roster, 1, &[OWN, OTHER]);
@@ -225,11 +250,11 @@ mod tests {
         let amount = U256::from(10);
         assert_eq!(roster.has_stake(OTHER), None, "nothing is known yet");
         roster.apply(&Event::Staked { account: OTHER, role: Role::Worker, amount });
-        assert!(roster.allows(OTHER, Protocol::Rpc) && roster.staked_workers() == [OTHER]);
+        assert!(roster.allows(OTHER, Protocol::Rpc) && roster.staked(Role::Worker) == [OTHER]);
         assert_eq!([OTHER, USER].map(|peer| roster.has_stake(peer)), [Some(true), Some(false)]);
         let part = U256::ZERO;
         roster.apply(&Event::Slashed { account: OTHER, amount, bounty: part, shared: part, harm: part, burned: part });
-        assert!(!roster.allows(OTHER, Protocol::Rpc) && roster.staked_workers().is_empty());
+        assert!(!roster.allows(OTHER, Protocol::Rpc) && roster.staked(Role::Worker).is_empty());
         assert_eq!(roster.has_stake(OTHER), Some(false));
         assert!(roster.allows(OTHER, Protocol::Block), "content is public");
         assert!(roster.allows(OTHER, Protocol::Burst), "who wants to hire may measure before there is a job");

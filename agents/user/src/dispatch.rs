@@ -6,6 +6,7 @@ use tensorlink_node::ports::{ChainError, EventAt};
 use tensorlink_node::{Ports, Roster};
 use tokio::sync::mpsc;
 
+use crate::heard::Heard;
 use crate::hire::HireError;
 use crate::keeping::Keeping;
 use crate::told::Telling;
@@ -21,6 +22,8 @@ pub(crate) struct Dispatch {
     pub(crate) workers: Arc<Workers>,
     /// Lets go of states that nobody needs any more.
     pub(crate) keeping: Arc<Keeping>,
+    /// Weighs what others say by what was paid.
+    pub(crate) heard: Arc<Heard>,
     /// Tells whoever watches a job.
     pub(crate) telling: Telling,
 }
@@ -31,6 +34,7 @@ impl Dispatch {
         self.roster.apply(&at.event);
         self.workers.apply(&at.event);
         self.keeping.apply(&at.event).await;
+        self.heard.apply(&at.event);
         self.telling.apply(at);
     }
 
@@ -54,6 +58,7 @@ impl Dispatch {
         };
         self.telling.take_back(from);
         self.roster.forget();
+        self.heard.forget();
         Some(anew)
     }
 }

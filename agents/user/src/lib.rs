@@ -11,6 +11,7 @@
 //! | `told`, `own` | what the chain tells of jobs of this account; which events are about them |
 //! | `settlement` | a job is moved towards its end |
 //! | `speeds` | how fast workers were that it hired |
+//! | `heard` | how fast they were in others' jobs, as those say |
 //! | [`serving`] | serving jobs: publishing them, sending texts through their workers, paying |
 //! | `keeping` | states of its jobs that no other worker keeps |
 //! | `fetching`, [`result`] | the trained model, fetched and checked; its weights, and its test |
@@ -46,6 +47,7 @@
 mod dispatch;
 mod fetching;
 pub mod fit;
+mod heard;
 pub mod hire;
 mod keeping;
 mod offers;

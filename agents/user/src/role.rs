@@ -9,7 +9,7 @@ use std::time::Duration;
 use tensorlink_node::journal::JournalError;
 use tensorlink_node::ports::chain::JobView;
 use tensorlink_node::ports::{ChainError, EventAt, Protocol};
-use tensorlink_node::wire::gossip::{PROGRESS, Progress, WORKERS};
+use tensorlink_node::wire::gossip::{PROGRESS, Progress, SPEEDS, WORKERS};
 use tensorlink_node::{Ports, Roster, blocking};
 use tensorlink_placement::measured::Observation;
 use tensorlink_training::TrainingSet;
@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::dispatch::Dispatch;
 use crate::fetching::Fetching;
+use crate::heard::Heard;
 use crate::hire::{Asked, Candidate, HireError, Wanted};
 use crate::keeping::Keeping;
 use crate::offers::Offers;
@@ -47,6 +48,7 @@ pub struct User {
     fetching: Fetching,
     reaches: Reaches,
     speeds: Speeds,
+    heard: Arc<Heard>,
 }
 
 impl User {
@@ -64,10 +66,12 @@ impl User {
         let mut chain_events = ports.chain.events(ports.chain.deployment().block).await?;
         let mut adverts = ports.net.subscribe(WORKERS).await?;
         let mut progress = ports.net.subscribe(PROGRESS).await?;
+        let mut speeds = ports.net.subscribe(SPEEDS).await?;
         let requests = ports.net.serve(Protocol::Rpc).await?;
         keeping.take_stock().await;
         let workers = Arc::new(Workers::new(ports.clone(), roster.clone()));
         let reports = Arc::new(Reports::new(roster.clone()));
+        let heard = Arc::new(Heard::new(ports.clone(), roster.clone()));
         let user = Arc::new(Self {
             events: events.clone(),
             workers: workers.clone(),
@@ -77,11 +81,12 @@ impl User {
             fetching: Fetching::new(ports.clone(), events, keeping.clone()),
             reaches: Reaches::default(),
             speeds: Speeds::open(ports.journal.clone())?,
+            heard: heard.clone(),
             ports: ports.clone(),
         });
         let (answering, end) = (keeping.clone().answer_all(requests), shutdown.clone());
         tokio::spawn(async move { end.run_until_cancelled(answering).await });
-        let mut dispatch = Dispatch { ports, roster, workers: workers.clone(), keeping, telling };
+        let mut dispatch = Dispatch { ports, roster, workers: workers.clone(), keeping, heard: heard.clone(), telling };
         tokio::spawn(async move {
             loop {
                 tokio::select! {
@@ -102,6 +107,7 @@ impl User {
                         workers.note(peer);
                         reports.hear(peer, &bytes);
                     }
+                    Some((_, bytes)) = speeds.recv() => heard.hear(&bytes).await,
                 }
             }
         });
@@ -167,9 +173,18 @@ impl User {
         self.reaches.of(self.ports.net.as_ref(), &workers, measured).await
     }
 
-    /// What was seen of each worker's speed in jobs of this user, against what it says.
-    pub fn observed(&self, candidates: &[Candidate]) -> Vec<Vec<Observation>> {
-        self.speeds.of(candidates, self.ports.clock.now())
+    /// What was seen of each worker's speed in jobs of this user, and what others say of it who paid it in `token`,
+    /// against what it says.
+    pub async fn observed(&self, candidates: &[Candidate], token: Address) -> Vec<Vec<Observation>> {
+        self.heard.ask(candidates).await;
+        let seen = self.speeds.of(candidates, self.ports.clock.now());
+        let told = self.heard.of(candidates, token);
+        seen.into_iter().zip(told).map(|(seen, told)| [seen, told].concat()).collect()
+    }
+
+    /// Tells others how fast workers were in jobs of this user that it has paid them in.
+    pub async fn publish_speeds(&self) {
+        self.heard.publish(self.speeds.worth(self.ports.clock.now())).await;
     }
 
     /// Writes down how fast the workers of a pipeline are, as far as long prompts have told: for whom to hire next.

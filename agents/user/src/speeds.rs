@@ -16,8 +16,6 @@ use tensorlink_types::{Address, B256, JobId};
 use crate::hire::Candidate;
 
 const FILE: &str = "speeds";
-/// Where a file goes that cannot be read.
-const UNREADABLE: &str = "speeds-unreadable";
 
 /// Jobs of a worker that are remembered, the newest; and jobs of all workers.
 const OF_WORKER: usize = 8;
@@ -47,11 +45,25 @@ pub(crate) struct Speed {
     pub(crate) at: u64,
 }
 
+/// What can be said of a worker to others.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Worth {
+    pub(crate) job: JobId,
+    pub(crate) worker: Address,
+    pub(crate) setting: Setting,
+    /// Multiply-adds a second that it would have to say to be as good as its word as others are.
+    pub(crate) multiply_adds: f64,
+    /// When that was seen, seconds of this machine's clock.
+    pub(crate) at: u64,
+}
+
 /// How fast workers were, the newest last.
 #[derive(Debug)]
 pub(crate) struct Speeds {
     journal: Journal,
     seen: Mutex<Vec<Speed>>,
+    /// Held while they are written down: who asks need not wait for the disk.
+    writing: Mutex<()>,
 }
 
 impl Speeds {
@@ -60,16 +72,9 @@ impl Speeds {
     /// # Errors
     /// [`JournalError`] if the disk fails, or a newer version wrote it.
     pub(crate) fn open(journal: Journal) -> Result<Self, JournalError> {
-        let seen = match journal.read::<Vec<Speed>>(FILE) {
-            Err(JournalError::Format { path, reason }) => {
-                tracing::warn!("{} is not readable, and is now {UNREADABLE}.json: {reason}", path.display());
-                journal.rename(FILE, UNREADABLE)?;
-                Vec::new()
-            }
-            read => read?.unwrap_or_default(),
-        };
+        let seen: Vec<Speed> = journal.read_or_move_aside(FILE)?.unwrap_or_default();
         let seen = seen.into_iter().filter(is_told).collect();
-        Ok(Self { journal, seen: Mutex::new(seen) })
+        Ok(Self { journal, seen: Mutex::new(seen), writing: Mutex::default() })
     }
 
     /// Writes down how fast workers were, each in place of what was written of it in the same job. What is known
@@ -78,8 +83,9 @@ impl Speeds {
     /// # Errors
     /// [`JournalError`] if the disk fails; what was written before stays.
     pub(crate) fn see(&self, speeds: Vec<Speed>) -> Result<(), JournalError> {
-        let mut seen = self.seen();
-        let mut next = seen.clone();
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.seen().clone();
+        let mut next = before.clone();
         for speed in speeds.into_iter().filter(is_told) {
             let is_same = |other: &Speed| (other.job, other.worker) == (speed.job, speed.worker);
             if next.iter().any(|other| is_same(other) && other.at >= speed.at) {
@@ -95,9 +101,9 @@ impl Speeds {
             next.push(speed);
         }
         next.drain(..next.len().saturating_sub(OF_ALL));
-        if *seen != next {
+        if before != next {
             self.journal.write(FILE, &next)?;
-            *seen = next;
+            *self.seen() = next;
         }
         Ok(())
     }
@@ -115,8 +121,7 @@ impl Speeds {
         seen.iter().for_each(|speed| of_worker.entry(speed.worker).or_default().push(speed));
         let observation = |candidate: &Candidate, speed: &Speed| {
             let says = candidate.advert.speed.multiply_adds(speed.setting) as f64;
-            let share = speed.rate / says / usual.get(&(speed.shape, speed.setting))?;
-            let share = if share >= ENOUGH { 1.0 } else { share };
+            let share = as_good(speed.rate / says / usual.get(&(speed.shape, speed.setting))?);
             let age = now.saturating_sub(speed.at) as f64;
             Some(Observation { share, paid: WEIGHT, age }).filter(|observation| observation.share > 0.0)
         };
@@ -125,6 +130,18 @@ impl Speeds {
             speeds.filter_map(|speed| observation(candidate, speed)).collect()
         };
         candidates.iter().map(of).collect()
+    }
+
+    /// What can be said of workers to others.
+    pub(crate) fn worth(&self, now: u64) -> Vec<Worth> {
+        let seen = self.seen();
+        let usual = usual(&seen, now);
+        let worth = |speed: &Speed| {
+            let Speed { job, worker, setting, at, .. } = *speed;
+            let multiply_adds = speed.rate / usual.get(&(speed.shape, setting))?;
+            Some(Worth { job, worker, setting, multiply_adds, at })
+        };
+        seen.iter().filter(|speed| now.saturating_sub(speed.at) <= TELLS).filter_map(worth).collect()
     }
 
     fn seen(&self) -> MutexGuard<'_, Vec<Speed>> {
@@ -146,6 +163,11 @@ fn usual(seen: &[Speed], now: u64) -> HashMap<(B256, Setting), f64> {
         (parts.len() > 1).then_some((of, median))
     };
     newest.into_iter().filter_map(median).collect()
+}
+
+/// What to take a worker for that does this part of what is expected of it.
+pub(crate) fn as_good(share: f64) -> f64 {
+    if share >= ENOUGH { 1.0 } else { share }
 }
 
 /// Whether it tells a speed: nothing is divided by 0.

@@ -127,7 +127,7 @@ impl Workers {
         // Who has gone says nothing any more, and its last advert is worth nothing.
         let speaks = |worker: &Address| self.last_message(*worker).is_some_and(|at| at >= since);
         let asked_of = |worker: &Address| *worker != own && !avoided.contains(worker) && speaks(worker);
-        for worker in self.roster.staked_workers().into_iter().filter(asked_of) {
+        for worker in self.roster.staked(Role::Worker).into_iter().filter(asked_of) {
             let view = self.ports.chain.stake(worker, Role::Worker).await?;
             if view.bonded.saturating_sub(view.locked) >= asked.stake {
                 eligible.insert(worker);

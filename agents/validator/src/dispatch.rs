@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tensorlink_node::Roster;
+use tensorlink_node::observed::Payments;
 use tensorlink_node::ports::{Event, EventAt};
 use tensorlink_program::engine::Engine;
 use tensorlink_proof::commit::sign::SignatureError;
@@ -25,6 +26,7 @@ pub(crate) struct Dispatch<E> {
     /// The chain's time when this node started.
     started: u64,
     roster: Arc<Roster>,
+    payments: Arc<Payments>,
     auditor: Arc<Auditor<E>>,
     draws: Arc<Draws>,
     jobs: Jobs,
@@ -35,16 +37,17 @@ impl<E: Engine + Send + 'static> Dispatch<E> {
     /// Of components that have heard nothing yet, at the chain's time `started`.
     pub(crate) fn new(
         (rate, started): (Rate, u64),
-        roster: Arc<Roster>,
+        (roster, payments): (Arc<Roster>, Arc<Payments>),
         auditor: Arc<Auditor<E>>,
         draws: Arc<Draws>,
     ) -> Self {
-        Self { rate, started, roster, auditor, draws, jobs: Jobs::default(), replicas: Replicas::default() }
+        Self { rate, started, roster, payments, auditor, draws, jobs: Jobs::default(), replicas: Replicas::default() }
     }
 
     /// Tells everybody of an event; what is to be done about it comes back.
     pub(crate) fn take_in(&mut self, at: EventAt) -> Result<Vec<Task>, SignatureError> {
         self.roster.apply(&at.event);
+        self.payments.apply(&at.event);
         self.auditor.apply(&at);
         self.auditor.answers.apply(&at.event);
         self.jobs.apply(&at.event);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tensorlink_node::Roster;
 use tensorlink_node::journal::JournalError;
+use tensorlink_node::observed::{Keeper, Observed, Payments};
 use tensorlink_node::ports::{ChainError, NetError};
 use tensorlink_program::engine::Engine;
 use tensorlink_proof::commit::sign::SignatureError;
@@ -69,13 +70,18 @@ where
         let mut queue = Queue::new(self.auditor.clone(), self.rate);
         let draws = Arc::new(Draws::default());
         let began = (self.rate, chain.head().await?.timestamp);
-        let mut dispatch = Dispatch::new(began, self.roster, self.auditor.clone(), draws.clone());
+        let payments = Arc::new(Payments::default());
+        let observed = Observed::new(chain.deployment().clone(), payments.clone());
+        let keeper = Keeper::open(self.auditor.ports.clone(), Arc::new(observed))?;
+        let mut dispatch = Dispatch::new(began, (self.roster, payments), self.auditor.clone(), draws.clone());
         let (found, mut drawn) = mpsc::channel(DRAWN);
         let mut background = JoinSet::new();
         let (auditor, end) = (self.auditor.clone(), shutdown.clone());
         background.spawn(async move { Drawing::new(&auditor.ports, &auditor.answers, &draws).run(found, end).await });
         let (auditor, end) = (self.auditor.clone(), shutdown.clone());
         background.spawn(async move { auditor.giving().run(end).await });
+        let stop = shutdown.child_token();
+        let keeping = tokio::spawn(keeper.run(stop.clone()));
         let ended = loop {
             tokio::select! {
                 () = shutdown.cancelled() => break Ok(()),
@@ -107,6 +113,11 @@ where
         };
         queue.shutdown().await;
         background.shutdown().await;
+        // What it has heard goes to the disk.
+        stop.cancel();
+        if let Ok(Err(error)) = keeping.await {
+            tracing::warn!(%error, "what users saw of workers was not kept for others");
+        }
         Ok(ended?)
     }
 }

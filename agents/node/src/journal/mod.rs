@@ -98,6 +98,22 @@ impl Journal {
         version::read(&path, &text).map(Some)
     }
 
+    /// Reads a record that is no more than a memory. If it is damaged it is moved aside, and there is none.
+    ///
+    /// # Errors
+    /// [`JournalError::Io`] if the disk refuses, [`JournalError::Newer`] if it is of a newer version.
+    pub fn read_or_move_aside<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, JournalError> {
+        match self.read(name) {
+            Err(JournalError::Format { path, reason }) => {
+                let aside = format!("{name}-unreadable");
+                tracing::warn!("{} is not readable, and is now {aside}.json: {reason}", path.display());
+                self.rename(name, &aside)?;
+                Ok(None)
+            }
+            read => read,
+        }
+    }
+
     /// Names of all records, sorted.
     ///
     /// # Errors

@@ -26,11 +26,13 @@ pub enum Protocol {
     Burst,
     /// Intervals of native mode, between a user and the workers it names. One frame each way.
     Native,
+    /// How fast workers were in others' jobs (`crate::observed`). One frame each way.
+    Observed,
 }
 
 impl Protocol {
     /// Every protocol.
-    pub const ALL: [Self; 5] = [Self::Rpc, Self::Tensor, Self::Block, Self::Burst, Self::Native];
+    pub const ALL: [Self; 6] = [Self::Rpc, Self::Tensor, Self::Block, Self::Burst, Self::Native, Self::Observed];
 
     /// Name on the wire, with its version.
     pub const fn name(self) -> &'static str {
@@ -40,6 +42,7 @@ impl Protocol {
             Self::Block => "/tensorlink/block/1",
             Self::Burst => "/tensorlink/burst/1",
             Self::Native => "/tensorlink/native/1",
+            Self::Observed => "/tensorlink/observed/1",
         }
     }
 
@@ -51,6 +54,8 @@ impl Protocol {
             Self::Block => 2 << 20,
             Self::Burst => link::MOST as usize,
             Self::Native => 64 << 10,
+            // Some statements about each of many workers.
+            Self::Observed => 1 << 20,
         }
     }
 
@@ -67,6 +72,8 @@ impl Protocol {
             Self::Burst => link::HEADER + link::MOST as usize,
             // Two CIDs, and what to do with them.
             Self::Native => 1 << 10,
+            // Addresses of workers.
+            Self::Observed => 8 << 10,
         }
     }
 }
@@ -91,10 +98,15 @@ pub trait Gate: Send + Sync + 'static {
     /// Whether `peer` may use `protocol` now.
     fn allows(&self, peer: Address, protocol: Protocol) -> bool;
 
-    /// Whether `peer` has stake: where there is no room for everybody, those who have come first, and only they are
-    /// heard in gossip. `None` where nothing is known of stakes; then nobody is preferred.
+    /// Whether `peer` has stake: where there is no room for everybody, those who have come first. `None` where nothing
+    /// is known of stakes; then nobody is preferred.
     fn has_stake(&self, _peer: Address) -> Option<bool> {
         None
+    }
+
+    /// Whether `peer` is heard in the gossip of a topic: who has stake, if the role says nothing else. `None` as above.
+    fn may_publish(&self, peer: Address, _topic: &str) -> Option<bool> {
+        self.has_stake(peer)
     }
 }
 

@@ -8,12 +8,18 @@ use crate::speed::Speed;
 
 use super::decode;
 use crate::bounds::Excess;
+use crate::observed::SignedSpeed;
 
 /// Topic of [`WorkerAdvert`].
 pub const WORKERS: &str = "tensorlink/workers/2";
 /// Topic of [`Progress`].
 pub const PROGRESS: &str = "tensorlink/progress/1";
 
+/// Topic of [`SignedSpeed`]s, a list of them.
+pub const SPEEDS: &str = "tensorlink/speeds/1";
+
+/// Most speeds in one message.
+pub const MOST_SPEEDS: usize = 16;
 /// Most bytes in which a worker names its engine.
 const MAX_ENGINE: usize = 1024;
 
@@ -22,6 +28,9 @@ pub fn is_well_formed(topic: &str, message: &[u8]) -> bool {
     match topic {
         WORKERS => decode::<WorkerAdvert>("advert", message).is_ok_and(|advert| advert.engine.len() <= MAX_ENGINE),
         PROGRESS => decode::<Progress>("progress", message).is_ok(),
+        SPEEDS => decode::<Vec<SignedSpeed>>("speeds", message).is_ok_and(|speeds| {
+            (1..=MOST_SPEEDS).contains(&speeds.len()) && speeds.iter().all(SignedSpeed::is_possible)
+        }),
         // Nothing is known of what else somebody here subscribed to.
         _ => true,
     }

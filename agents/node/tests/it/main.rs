@@ -6,6 +6,7 @@ mod forgetting;
 mod games;
 mod history;
 mod link;
+mod observed;
 mod pipeline;
 mod serving;
 mod shard;

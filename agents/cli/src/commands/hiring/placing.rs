@@ -200,7 +200,7 @@ impl Hiring<'_> {
 
     async fn seen<'c>(&self, candidates: &'c [Candidate], measured: bool) -> Vec<Seen<'c>> {
         let reaches = self.user.reaches(candidates, measured).await;
-        let observed = self.user.observed(candidates);
+        let observed = self.user.observed(candidates, self.asked.token).await;
         let seen = |((candidate, reach), observed)| Seen { candidate, reach, observed };
         candidates.iter().zip(reaches).zip(observed).map(seen).collect()
     }

@@ -143,7 +143,7 @@ pub(super) async fn keep(
     Ok(())
 }
 
-/// Writes down how fast the workers are, for whom to hire next, until `shutdown`.
+/// Writes down how fast the workers are, for whom to hire next, and tells others, until `shutdown`.
 async fn remember(user: &Arc<User>, pipelines: &Pipelines, shutdown: &CancellationToken) {
     let mut look = tokio::time::interval(REMEMBER);
     while shutdown.run_until_cancelled(look.tick()).await.is_some() {
@@ -151,6 +151,7 @@ async fn remember(user: &Arc<User>, pipelines: &Pipelines, shutdown: &Cancellati
         if let Some(Err(error)) = shutdown.run_until_cancelled(user.remember_speeds(&newest)).await {
             tracing::warn!("how fast the workers are is not remembered: {error}");
         }
+        shutdown.run_until_cancelled(user.publish_speeds()).await;
     }
 }
 
