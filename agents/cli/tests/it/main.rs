@@ -6,6 +6,7 @@ use std::process::Command;
 mod bench;
 mod contract;
 mod gateway;
+mod hiring;
 mod keys;
 mod names;
 mod native;

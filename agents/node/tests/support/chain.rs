@@ -1,6 +1,6 @@
 //! A chain in memory: one job, and every block is the latest.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -50,6 +50,7 @@ impl MemoryChain {
             claims: BTreeMap::new(),
             seals: BTreeMap::new(),
             workers: workers.to_vec(),
+            stakes: HashMap::new(),
             roots,
             sent: Vec::new(),
             lose_receipt: false,
@@ -268,8 +269,9 @@ impl Chain for MemoryChain {
         Ok(self.with(|l| l.open_challenge.filter(|(on, _)| *on == claim).map(|(_, challenge)| challenge)))
     }
 
-    async fn stake(&self, _: Address, _: Role) -> Result<StakeView, ChainError> {
-        Ok(StakeView { bonded: 100, ..StakeView::default() })
+    async fn stake(&self, account: Address, _: Role) -> Result<StakeView, ChainError> {
+        let bonded = self.with(|l| l.stakes.get(&account).copied()).unwrap_or(100);
+        Ok(StakeView { bonded, ..StakeView::default() })
     }
 
     async fn is_validator(&self, _: Address) -> Result<bool, ChainError> {

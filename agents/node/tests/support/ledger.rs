@@ -21,6 +21,8 @@ pub struct Ledger {
     /// By stage, interval and replica; when they were made.
     pub seals: BTreeMap<(u16, u32, u16), (B256, u64)>,
     pub workers: Vec<Address>,
+    /// What accounts have bonded; of others it is 100.
+    pub stakes: HashMap<Address, u128>,
     pub roots: Vec<(B256, B256)>,
     pub sent: Vec<&'static str>,
     /// Of the first lane: the interval whose claim a challenge holds back.
