@@ -8,6 +8,7 @@
 //! | [`native`] | libtorch behind the trait of native mode |
 //! | [`keys`], [`device`], [`amount`] | key, device, amounts and sizes as people write them |
 //! | [`profile`], [`disk`] | how fast this machine computes; room on its disk |
+//! | [`owner`] | whether other programs use this machine |
 //! | [`watch`], [`report`], [`output`] | live view of a job; what it came to; printing |
 //! | [`signs`] | when each worker was heard of last, and by when it must act |
 //! | [`live`], [`when`] | what is said beside the live view; times as people read them |
@@ -48,6 +49,7 @@ pub mod native;
 pub mod node;
 pub mod origin;
 pub mod output;
+pub mod owner;
 mod peers;
 pub mod process;
 pub mod profile;

@@ -8,6 +8,7 @@ use tensorlink_node::price::Prices;
 use tensorlink_node::{Ports, Roster, Speed};
 use tensorlink_program::engine::EngineError;
 use tensorlink_types::abi::JobKind;
+use tokio::sync::watch;
 
 use crate::hiring::hours::Hours;
 use crate::stream_router::StreamRouter;
@@ -57,8 +58,17 @@ pub struct WorkerConfig {
     pub prices: Prices,
     /// What a job may ask for.
     pub limits: Limits,
+    /// Whether the owner uses the machine, as whoever looks at it tells: no new jobs are taken then.
+    pub in_use: watch::Receiver<bool>,
     /// Most tokens that a serving lane delivers unpaid; none for 65,536 or 16 longest texts, whichever is more.
     pub credit: Option<u32>,
+}
+
+impl WorkerConfig {
+    /// Whether new jobs are taken at a time, seconds since 1970.
+    pub(crate) fn is_open_at(&self, time: u64) -> bool {
+        self.limits.taken_at(time) && !*self.in_use.borrow()
+    }
 }
 
 /// Makes an engine for a lane; each lane has its own.

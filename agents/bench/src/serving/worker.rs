@@ -8,7 +8,7 @@ use tensorlink_node::budget::Budget;
 use tensorlink_node::price::Prices;
 use tensorlink_node::{Roster, Speed};
 use tensorlink_worker::{Context as WorkerContext, Limits, Worker, WorkerConfig};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::job::{self, Job};
@@ -38,6 +38,7 @@ pub(crate) async fn run(bench: &Bench<'_>, (folder, stage): (&Path, u16), shutdo
             speed: Speed::LEAST,
             prices: Prices { sno: 1, eth: None },
             limits: Limits::NONE,
+            in_use: watch::channel(false).1,
             credit: Some(u32::MAX),
         },
         ports: node.ports,

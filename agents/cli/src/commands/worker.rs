@@ -14,7 +14,7 @@ use tensorlink_node::ports::chain::Role;
 use tensorlink_node::ports::{ChainError, Net, Protocol};
 use tensorlink_node::price::Prices;
 use tensorlink_node::{Ports, Roster, blocking, link};
-use tensorlink_tensor::TorchEngine;
+use tensorlink_tensor::{Device, TorchEngine};
 use tensorlink_types::abi::JobKind;
 use tensorlink_validator::Witness;
 use tensorlink_worker::hiring::hours::Hours;
@@ -25,6 +25,7 @@ use crate::amount::{parse_amount, parse_size};
 use crate::config::Config;
 use crate::device;
 use crate::node::Node;
+use crate::owner::{self, Percent};
 use crate::profile;
 
 #[derive(Subcommand, Debug)]
@@ -57,6 +58,11 @@ pub struct WorkerArgs {
     /// Hours of the day in which jobs are taken, UTC, e.g. 22:00-07:00 [default: any]. Those that were taken go on.
     #[arg(long, env = "TENSORLINK_HOURS", value_name = "FROM-TO")]
     pub hours: Option<Hours>,
+    /// Most of the processors that other programs may use while jobs are taken, per cent, on average over a minute;
+    /// where a GPU computes, also most of the time that they may be on it [default: any]. Jobs that were taken go on.
+    /// Needs Linux.
+    #[arg(long, env = "TENSORLINK_MAX_OTHER_LOAD", value_name = "PERCENT")]
+    pub max_other_load: Option<Percent>,
     /// The only kind of job that is taken [default: both].
     #[arg(long, env = "TENSORLINK_ONLY", value_enum)]
     pub only: Option<Kind>,
@@ -137,7 +143,9 @@ where
     let disk = parse_size(&pick(&args.disk, &file.disk).unwrap_or_else(|| DEFAULT_DISK.into()))?;
     let measured = engine.clone();
     let speed = blocking(move || profile::known_or_measured(&measured)).await?;
+    let on_gpu = engine.device() != Device::Cpu;
     let make = device::factory(engine);
+    let in_use = owner::watch(args.max_other_load.or(file.max_other_load), on_gpu, &shutdown).await?;
 
     let node = Node::start(config, disk, &shutdown).await?;
     node.announce(config, &shutdown).await?;
@@ -162,6 +170,7 @@ where
                 speed,
                 prices: Prices { sno: price, eth: eth_price },
                 limits: Limits { stake: max_stake.unwrap_or(stake.bonded), duration, wait, hours, only },
+                in_use: in_use.clone(),
                 credit: None,
             },
             ports: ports.clone(),

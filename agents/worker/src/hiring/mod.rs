@@ -76,7 +76,7 @@ impl<E: Engine> Hiring<E> {
         loop {
             let now = self.context.ports.clock.now();
             let promised = self.promises.count(now);
-            let free = if self.context.config.limits.taken_at(now) { self.free_lanes() } else { 0 };
+            let free = if self.context.config.is_open_at(now) { self.free_lanes() } else { 0 };
             let advert = WorkerAdvert {
                 memory: self.promises.left(),
                 disk: self.disk().await,

@@ -16,7 +16,7 @@ use thiserror::Error;
 use super::fetching::{fetch, fetch_serving};
 use super::hours::Hours;
 use super::promises::{Promises, VALIDITY};
-use crate::context::{Context, Limits};
+use crate::context::{Context, Limits, WorkerConfig};
 
 /// Why a worker declines a lane. Its text goes to the user.
 #[derive(Debug, Error)]
@@ -51,6 +51,9 @@ pub enum Declined {
     /// Not at this hour.
     #[error("this worker takes jobs in the hours {0} (UTC): choose another, or post then")]
     Hour(Hours),
+    /// Its owner needs the machine. That lasts: others are better asked.
+    #[error("the owner of this worker's machine uses it, and no new jobs are taken meanwhile: choose another")]
+    InUse,
     /// Not of this kind.
     #[error("this worker takes no {} jobs: choose another", if *.0 == JobKind::Training { "training" } else { "serving" })]
     Kind(JobKind),
@@ -96,13 +99,14 @@ pub enum Declined {
 }
 
 impl Declined {
-    /// Whether asking again is pointless: it lies in what was posted, or in what this worker is.
+    /// Whether asking again is pointless: it lies in what was posted, or in what this worker is, or it lasts.
     pub const fn is_final(&self) -> bool {
         match self {
             Self::NoLane
             | Self::Stake { .. }
             | Self::Time { .. }
             | Self::Kind(_)
+            | Self::InUse
             | Self::Token
             | Self::Disk { .. }
             | Self::Price => true,
@@ -139,6 +143,7 @@ pub async fn quote<E: Engine>(
         return Err(Declined::NoLane);
     }
     check_kind(&context.config.limits, &job, context.ports.clock.now())?;
+    check_use(&context.config)?;
     check_stake(context, &job).await?;
     let now = context.ports.chain.head().await?.timestamp;
     check_times(&context.config.limits, &job, now)?;
@@ -180,6 +185,8 @@ pub async fn quote<E: Engine>(
         pricePerInterval: price,
         expires: expires.try_into().map_err(|_| Declined::Price)?,
     };
+    // To fetch the files may have taken minutes.
+    check_use(&context.config)?;
     if !promises.sign(lane)? {
         return Err(Declined::Busy);
     }
@@ -210,6 +217,11 @@ fn check_kind(limits: &Limits, job: &JobView, now: u64) -> Result<(), Declined> 
         Limits { hours: Some(hours), .. } if !limits.taken_at(now) => Err(Declined::Hour(hours)),
         _ => Ok(()),
     }
+}
+
+/// Whether the owner leaves the machine to others now.
+fn check_use(config: &WorkerConfig) -> Result<(), Declined> {
+    if *config.in_use.borrow() { Err(Declined::InUse) } else { Ok(()) }
 }
 
 /// How long the stake may be locked: for nothing until the job starts, and from then on.

@@ -16,6 +16,7 @@ use tensorlink_types::{Address, B256};
 use tensorlink_worker::hiring::promises::Promises;
 use tensorlink_worker::hiring::quote::{Declined, quote};
 use tensorlink_worker::{Context, Limits, WorkerConfig};
+use tokio::sync::watch;
 
 use crate::fixtures::config;
 use crate::support::serving::{LONGEST, publish_serving, serving_shards, serving_view};
@@ -309,4 +310,14 @@ async fn jobs_are_taken_of_the_kind_and_in_the_hours_that_the_worker_says() {
     }
     let [declined] = declined.try_into().unwrap();
     assert!(matches!(declined, Declined::Hour(_)) && !declined.is_final(), "{declined}");
+}
+
+#[tokio::test]
+async fn no_job_is_taken_while_the_owner_uses_the_machine() {
+    let (tell, in_use) = watch::channel(true);
+    let listens = |config: &mut WorkerConfig| config.in_use = in_use.clone();
+    let declined = asked(listens, |_| {}, TERMS).await.unwrap_err();
+    assert!(matches!(declined, Declined::InUse) && declined.is_final(), "others are asked at once: {declined}");
+    tell.send_replace(false);
+    asked(listens, |_| {}, TERMS).await.unwrap();
 }

@@ -20,6 +20,7 @@ use tensorlink_proof::commit::{receipt_list, verify_signer};
 use tensorlink_types::abi::{JobTerms, Offer, Voucher};
 use tensorlink_types::{Address, ClaimId, U256};
 use tensorlink_worker::{Context, Limits, Worker, WorkerConfig};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::serving::{LONGEST, TOKENS, publish_serving, serving_shards, serving_view, user};
@@ -114,6 +115,7 @@ impl World {
                 speed: Speed::LEAST,
                 prices: Prices { sno: 1, eth: None },
                 limits: Limits { stake: 100, ..Limits::NONE },
+                in_use: watch::channel(false).1,
                 credit,
             },
             engine: Arc::new(|| Ok(Reference)),
