@@ -87,3 +87,26 @@ pub struct Context<E> {
     /// Streams that peers open.
     pub stream_router: StreamRouter,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_jobs_are_taken_in_the_hours_in_which_the_owner_is_away() {
+        let (tell, in_use) = watch::channel(false);
+        let config = WorkerConfig {
+            memory: Budget::new(1),
+            max_lanes: 1,
+            speed: Speed::LEAST,
+            prices: Prices { sno: 1, eth: None },
+            limits: Limits { hours: Some("00:00-12:00".parse().unwrap()), ..Limits::NONE },
+            in_use,
+            credit: None,
+        };
+        let (morning, evening) = (3_600, 72_000);
+        assert_eq!([morning, evening].map(|time| config.is_open_at(time)), [true, false]);
+        tell.send_replace(true);
+        assert_eq!([morning, evening].map(|time| config.is_open_at(time)), [false, false]);
+    }
+}
