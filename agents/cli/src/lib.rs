@@ -10,7 +10,7 @@
 //! | [`profile`], [`disk`] | how fast this machine computes; room on its disk |
 //! | [`owner`] | whether other programs use this machine |
 //! | [`watch`], [`report`], [`output`] | live view of a job; what it came to; printing |
-//! | [`signs`] | when each worker was heard of last, and by when it must act |
+//! | [`signs`], [`tiers`] | when each worker was heard of last, and by when it must act; how fast it said it is |
 //! | [`live`], [`when`] | what is said beside the live view; times as people read them |
 //! | [`mod@dispute`] | challenges and convictions, in facts and in words |
 //! | [`quantized`] | model folders in integers, and how far they are from their floats |
@@ -58,5 +58,6 @@ pub mod quantized;
 mod reference;
 pub mod report;
 pub mod signs;
+pub mod tiers;
 pub mod watch;
 pub mod when;

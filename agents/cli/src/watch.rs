@@ -32,6 +32,7 @@ use crate::config::Config;
 use crate::live::{self, say};
 use crate::node::Node;
 use crate::output;
+use crate::tiers::Tiers;
 
 use self::balance::Balance;
 use self::ending::{Ending, heard};
@@ -85,12 +86,13 @@ pub async fn follow(
         exportable(&note.name, (note.architecture.as_ref(), note.base.as_ref()), out)?;
     }
     let mut balance = Balance::new(job, user);
+    let tiers = known_tiers(node, job);
     let watched = tokio::select! {
         () = shutdown.cancelled() => {
             let out = follow.out.map_or(String::new(), |out| format!(" --out {}", out.display()));
             bail!("interrupted; the job goes on without this command: `tensorlink job watch {job}{out}` takes it up again")
         }
-        watched = watch(config, (node, user), (&view, note, follow), &mut balance, before) => watched?,
+        watched = watch(config, (node, user), (&view, note, follow), &tiers, &mut balance, before) => watched?,
     };
     let (lanes, evaluations, stopped) = match watched {
         Watched::Settled(lanes, evaluations, stopped) => (lanes, evaluations, stopped),
@@ -134,6 +136,7 @@ pub async fn follow(
         bytes_moved: lanes.bytes(),
         commitment_share: lanes.commitment_share(),
         gas,
+        tiers,
         before: before_it,
         report: &report,
     };
@@ -146,6 +149,19 @@ pub async fn follow(
         );
     }
     failed.map_or(Ok(None), Err)
+}
+
+/// The tiers of a job's workers, as far as this data folder knows them; says how many are of each.
+fn known_tiers(node: &Node, job: JobId) -> Tiers {
+    let tiers = Tiers::read(&node.ports.journal, job).unwrap_or_else(|error| {
+        tracing::warn!("the tiers of the workers of job {job} cannot be read: {error}");
+        Tiers::default()
+    });
+    let counted = tiers.counted();
+    if !counted.is_empty() {
+        say!("workers of job {job}: {counted}");
+    }
+    tiers
 }
 
 fn token(view: &JobView) -> &'static str {
@@ -165,6 +181,7 @@ async fn watch(
     config: &Config,
     (node, user): (&Node, &User),
     (view, note, follow): (&JobView, &JobNote, &Follow<'_>),
+    tiers: &Tiers,
     balance: &mut Balance,
     before: &mut [Past],
 ) -> Result<Watched> {
@@ -179,7 +196,7 @@ async fn watch(
     });
     let (mut progress, mut lanes) = (user.progress(), Lanes::default());
     let parameters = patiently(async || node.ports.chain.parameters().await).await?;
-    let mut silence = Silence::new(job, user, parameters.seal_window);
+    let mut silence = Silence::new(job, user, tiers.clone(), parameters.seal_window);
     let mut shown = None;
     let journal = &node.ports.journal;
     let mut judge = Judge::of(journal, view, follow.rules)?;

@@ -22,8 +22,9 @@ use crate::commands::{failover, find_job, hiring, post, post_serving, resume};
 use crate::config::Config;
 use crate::node::{self, Node};
 use crate::signs::{Due, Duty, Sign, look};
+use crate::tiers::Tiers;
 use crate::watch::{Follow, Rules};
-use crate::{origin, output, watch, when};
+use crate::{origin, output, tiers, watch, when};
 
 #[derive(Subcommand, Debug)]
 pub enum JobCommand {
@@ -96,6 +97,10 @@ impl Shown {
     /// Takes in what was noted of the job in this data directory.
     fn take_notes(&mut self, config: &Config) -> Result<()> {
         let (Some(journal), job) = (hiring::journal(config)?, self.job.id) else { return Ok(()) };
+        let tiers = Tiers::read(&journal, job)?;
+        for lane in &mut self.lanes {
+            lane.tier = tiers.get(lane.worker).map(str::to_owned);
+        }
         if self.job.kind == JobKind::Serving {
             self.setting = hiring::setting(&journal, job)?;
             self.next = Record::next(&journal, job)?;
@@ -111,6 +116,9 @@ struct ShownLane {
     stage: u16,
     replica: u16,
     worker: Address,
+    /// As it said when it was hired, if that was from this data directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tier: Option<String>,
     /// Of an interval, or of a token.
     price_per_interval: Wei,
     #[serde(flatten)]
@@ -221,7 +229,8 @@ async fn look_up(chain: &dyn Chain, job: JobId) -> Result<Shown> {
                 };
                 let (last_seen, due) = (signs.last(lane), signs.due(&view, lane, seal_window));
                 let price_per_interval = price.into();
-                lanes.push(ShownLane { stage, replica, worker, price_per_interval, got, last_seen, due });
+                let tier = None;
+                lanes.push(ShownLane { stage, replica, worker, tier, price_per_interval, got, last_seen, due });
             }
         }
     }
@@ -279,7 +288,8 @@ fn show(shown: &Shown, now: u64) -> String {
                 )
             }
         };
-        lines.push(format!("  stage {} replica {}: worker {}, {got}", lane.stage, lane.replica, lane.worker));
+        let worker = tiers::words(lane.worker, lane.tier.as_deref());
+        lines.push(format!("  stage {} replica {}: worker {worker}, {got}", lane.stage, lane.replica));
         let seen = lane.last_seen.map(|sign| format!("last seen on chain {}", sign.words(now)));
         let due = lane.due.as_ref().map(|due| due.words(now));
         let said: Vec<String> = seen.into_iter().chain(due).collect();

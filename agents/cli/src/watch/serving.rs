@@ -14,13 +14,14 @@ use tokio_util::sync::CancellationToken;
 use super::balance::Balance;
 use super::silence::Silence;
 use super::summary::money;
-use super::{PERIOD, collect, gas, patiently, token, wind_up, write};
+use super::{PERIOD, collect, gas, known_tiers, patiently, token, wind_up, write};
 use crate::amount::Wei;
 use crate::config::Config;
 use crate::live::say;
 use crate::node::Node;
 use crate::output;
 use crate::report::Report;
+use crate::tiers::Tiers;
 
 /// What a serving job came to.
 #[derive(Serialize)]
@@ -31,6 +32,8 @@ struct Summary<'a> {
     slashed: Wei,
     seconds: f64,
     gas: BTreeMap<&'static str, u64>,
+    /// Of workers, as they said when they were hired.
+    tiers: Tiers,
     #[serde(flatten)]
     report: &'a Report,
 }
@@ -49,7 +52,8 @@ pub async fn serving(
     let mut ticks = tokio::time::interval(PERIOD);
     let mut shown = String::new();
     let parameters = patiently(async || node.ports.chain.parameters().await).await?;
-    let mut silence = Silence::new(job, user, parameters.seal_window);
+    let tiers = known_tiers(node, job);
+    let mut silence = Silence::new(job, user, tiers.clone(), parameters.seal_window);
     while balance.report.refund.is_none() {
         tokio::select! {
             () = shutdown.cancelled() => {
@@ -71,8 +75,8 @@ pub async fn serving(
     collect(node, view).await;
     let mut report = balance.settled().await?;
     let gas = gas(node, &mut report).await?;
-    let summary =
-        Summary { job, workers_paid: report.paid.len(), slashed: report.slashed(), seconds, gas, report: &report };
+    let (workers_paid, slashed) = (report.paid.len(), report.slashed());
+    let summary = Summary { job, workers_paid, slashed, seconds, gas, tiers, report: &report };
     write(report_file, &summary)?;
     output::print(config.json, &summary, || show(&summary, token(view)))
 }
@@ -89,6 +93,6 @@ fn show(summary: &Summary<'_>, token: &str) -> String {
     for (lane, redeemed) in &report.redeemed {
         lines.push(format!("redeemed     {lane}: {} tokens by {} vouchers", redeemed.tokens, redeemed.vouchers));
     }
-    lines.extend(money(report, &summary.gas, token));
+    lines.extend(money((report, &summary.tiers), &summary.gas, token));
     lines.join("\n")
 }

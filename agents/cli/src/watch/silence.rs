@@ -14,7 +14,8 @@ use tokio::sync::watch::Receiver;
 use super::hearing::Hearing;
 use super::told::Told;
 use crate::signs::{Due, Kind, Sign, Signs};
-use crate::{live, output, when};
+use crate::tiers::Tiers;
+use crate::{live, output, tiers, when};
 
 /// Seconds without a sign of life after which a worker is called silent. Workers speak to their peers every two.
 const PATIENCE: u64 = 60;
@@ -30,6 +31,7 @@ pub(super) struct Silence {
     hearing: Hearing,
     silent: BTreeSet<Lane>,
     seal_window: u64,
+    tiers: Tiers,
 }
 
 /// A lane that fell silent, is heard of again, or owes nothing more.
@@ -39,6 +41,8 @@ struct Change {
     stage: u16,
     replica: u16,
     worker: Address,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tier: Option<String>,
     silent: bool,
     /// Whether it was heard of within the last minute.
     heard: bool,
@@ -48,8 +52,8 @@ struct Change {
 }
 
 impl Silence {
-    /// Of a job, from now on; `seal_window`: of the deployment, seconds.
-    pub(super) fn new(job: JobId, user: &User, seal_window: u64) -> Self {
+    /// Of a job whose workers are of these tiers, from now on; `seal_window`: of the deployment, seconds.
+    pub(super) fn new(job: JobId, user: &User, tiers: Tiers, seal_window: u64) -> Self {
         Self {
             job,
             signs: Signs::new(job),
@@ -59,6 +63,7 @@ impl Silence {
             hearing: Hearing::new(when::now()),
             silent: BTreeSet::new(),
             seal_window,
+            tiers,
         }
     }
 
@@ -153,7 +158,8 @@ impl Silence {
             let last_seen = on_chain.or_later(message.map(|at| Sign { what: Kind::Message, at }));
             let (stage, replica) = (lane.stage, lane.replica);
             let convicted = self.signs.is_void(lane);
-            changes.push(Change { job: lane.job, stage, replica, worker, silent, heard, convicted, last_seen, due });
+            let (job, tier) = (lane.job, self.tiers.get(worker).map(str::to_owned));
+            changes.push(Change { job, stage, replica, worker, tier, silent, heard, convicted, last_seen, due });
         }
         for change in &changes {
             let lane = Lane { job: change.job, stage: change.stage, replica: change.replica };
@@ -176,8 +182,8 @@ impl Silence {
 
 impl Change {
     fn words(&self, now: u64) -> String {
-        let Self { stage, replica, worker, last_seen, .. } = self;
-        let who = format!("stage {stage} replica {replica}, worker {worker}");
+        let Self { stage, replica, worker, tier, last_seen, .. } = self;
+        let who = format!("stage {stage} replica {replica}, worker {}", tiers::words(*worker, tier.as_deref()));
         match self {
             Self { silent: true, .. } => {}
             Self { convicted: true, .. } => return format!("{who}: convicted; nothing is due of it any more"),
@@ -224,6 +230,7 @@ mod tests {
             hearing: Hearing::new(1000),
             silent,
             seal_window: 10,
+            tiers: serde_json::from_value(serde_json::json!({ (WORKERS[1].to_string()): "B" })).unwrap(),
         }
     }
 
@@ -342,5 +349,15 @@ mod tests {
         let json = serde_json::to_value(&changes[0]).unwrap();
         assert_eq!((&json["silent"], &json["last_seen"]["what"]), (&true.into(), &"message".into()));
         assert_eq!(json["due"]["what"], "claim");
+    }
+
+    #[test]
+    fn a_worker_is_told_with_its_tier_where_that_is_known() {
+        let changes = silence().changes(&view(), |_| None, 1061);
+        let told: Vec<String> = changes.iter().map(|change| change.words(1061)).collect();
+        assert!(told[0].contains(&format!("worker {}: SILENT", WORKERS[0])), "{}", told[0]);
+        assert!(told[1].contains(&format!("worker {}, tier B: SILENT", WORKERS[1])), "{}", told[1]);
+        let json = serde_json::to_value(&changes).unwrap();
+        assert_eq!((&json[0]["tier"], &json[1]["tier"]), (&serde_json::Value::Null, &"B".into()));
     }
 }

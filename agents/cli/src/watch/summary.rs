@@ -14,6 +14,7 @@ use super::stops::Stop;
 use super::token;
 use crate::amount::Wei;
 use crate::report::{Conviction, Report};
+use crate::tiers::Tiers;
 
 /// What a job came to.
 #[derive(Serialize)]
@@ -46,6 +47,8 @@ pub(super) struct Summary<'a> {
     /// Largest share among the lanes, as they report it.
     pub(super) commitment_share: f32,
     pub(super) gas: BTreeMap<&'static str, u64>,
+    /// Of workers, as they said when they were hired.
+    pub(super) tiers: Tiers,
     /// Jobs that were given up on the way, oldest first.
     pub(super) before: Vec<Given>,
     #[serde(flatten)]
@@ -103,7 +106,7 @@ pub(super) fn show(summary: &Summary<'_>, view: &JobView, label: &str) -> String
         report.differences.iter().map(|place| format!("differ       the replicas of {place}: not all are right")),
     );
     lines.extend(summary.before.iter().flat_map(|given| given.show(token(view))));
-    lines.extend(money(report, &summary.gas, token(view)));
+    lines.extend(money((report, &summary.tiers), &summary.gas, token(view)));
     lines.join("\n")
 }
 
@@ -119,8 +122,9 @@ impl Given {
 }
 
 /// What was paid, returned, burnt as gas, and slashed.
-pub(super) fn money(report: &Report, gas: &BTreeMap<&'static str, u64>, token: &str) -> Vec<String> {
-    let paid = report.paid.iter().map(|(worker, amount)| format!("paid         {amount} {token} to {worker}"));
+pub(super) fn money((report, tiers): (&Report, &Tiers), gas: &BTreeMap<&'static str, u64>, token: &str) -> Vec<String> {
+    let paid = report.paid.iter();
+    let paid = paid.map(|(worker, amount)| format!("paid         {amount} {token} to {}", tiers.words(*worker)));
     let mut lines: Vec<String> = paid.collect();
     lines.push(format!("returned     {} {token} to the user", report.refund.unwrap_or_default()));
     let gas: Vec<String> = gas.iter().map(|(what, gas)| format!("{what} {gas}")).collect();

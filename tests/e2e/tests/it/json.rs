@@ -61,6 +61,13 @@ async fn jobs_and_disputes_are_told_as_the_book_says() {
         let values = read(&network, account, arguments).await;
         assert!(!values.is_empty(), "{arguments:?} printed nothing");
     }
+    // The chain has no tiers: who has hired wrote them down.
+    let status = read(&network, USER, &["job", "status", "1"]).await;
+    let (tier, worker) = (&status[0]["lanes"][0]["tier"], status[0]["lanes"][0]["worker"].as_str().unwrap());
+    assert!(["A", "B", "C"].iter().any(|known| tier == known), "{status:?}");
+    assert_eq!(report.json["tiers"], json!({ (worker): tier }));
+    let status = read(&network, OBSERVER, &["job", "status", "1"]).await;
+    assert!(status[0]["lanes"][0]["tier"].is_null(), "{status:?}");
     let shown = read(&network, OBSERVER, &["dispute", "list"]).await;
     assert!(shown.iter().any(|row| row["what"] == json!("conviction")), "{shown:?}");
     let quote = {

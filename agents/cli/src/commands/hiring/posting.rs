@@ -4,9 +4,8 @@ use anyhow::{Context, Result, bail};
 use cid::Cid;
 use serde::Serialize;
 use tensorlink_node::ports::{Call, Event};
-use tensorlink_node::speed::Tier;
 use tensorlink_types::abi::{JobKind, JobTerms};
-use tensorlink_types::{B256, JobId, Lane, U256};
+use tensorlink_types::{Address, B256, JobId, Lane, U256};
 use tensorlink_user::Published;
 use tensorlink_user::hire::{Candidate, Wanted};
 use tokio_util::sync::CancellationToken;
@@ -16,18 +15,10 @@ use super::bench::Bench;
 use super::note::note_name;
 use crate::amount::Wei;
 use crate::live::say;
+use crate::tiers::Tiers;
 
 /// Seconds from posting to accepting, at most.
 const ACCEPT_WITHIN: u64 = 900;
-
-/// How many workers are of each tier, the best first, by what they measured of themselves.
-fn tiers(candidates: &[Candidate]) -> String {
-    let of = |tier| candidates.iter().filter(|candidate| candidate.advert.speed.tier() == tier).count();
-    let counted = [Tier::A, Tier::B, Tier::C].map(|tier| (of(tier), tier));
-    let some =
-        counted.into_iter().filter(|(count, _)| *count > 0).map(|(count, tier)| format!("{count} of tier {tier}"));
-    some.collect::<Vec<_>>().join(" and ")
-}
 
 /// What a job registers of its work.
 pub struct Work {
@@ -96,7 +87,7 @@ impl Hiring<'_> {
         });
         let job = job.context("the post was mined without its event; is this the right deployment?")?;
         self.node.ports.journal.write(&note_name(job), note)?;
-        let (gas, count, tiers) = (receipt.gas, self.candidates.len(), tiers(&self.candidates));
+        let (gas, count, tiers) = (receipt.gas, self.candidates.len(), Tiers::of(&self.candidates).counted());
         say!("job {job} is posted (gas {gas}); asking {count} workers for offers, {tiers} ...");
         Ok(job)
     }
@@ -141,6 +132,8 @@ impl Hiring<'_> {
                 offered.into_iter().map(|(_, offer, signature)| (offer, signature)).unzip();
             let price: U256 = offers.iter().map(|offer| U256::from(offer.pricePerInterval)).sum();
             say!("{} offers; an interval, or a token through all lanes, costs {}", offers.len(), Wei(price));
+            let hired: Vec<Address> = lanes.iter().map(|wanted| wanted.worker).collect();
+            Tiers::of(self.candidates.iter().chain(&self.others)).only(&hired).write(&self.node.ports.journal, job)?;
             let receipt = chain.send(Call::Accept { job, offers, signatures }).await?;
             say!("accepted (gas {}); waiting for the workers ...", receipt.gas);
             user.wait_until_ready(job, &lanes).await?;
@@ -152,29 +145,5 @@ impl Hiring<'_> {
             () = shutdown.cancelled() => bail!("interrupted"),
             result = work => result,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use tensorlink_node::Speed;
-    use tensorlink_node::price::Prices;
-    use tensorlink_node::speed::Measured;
-    use tensorlink_node::wire::gossip::WorkerAdvert;
-    use tensorlink_types::Address;
-
-    use super::*;
-
-    #[test]
-    fn workers_are_counted_by_tier_the_best_first() {
-        let candidate = |standard| {
-            let speed: Speed = Measured { fast: 1, standard, reference: 1, memory: 1 }.try_into().unwrap();
-            let (prices, engine) = (Prices { sno: 1, eth: None }, String::new());
-            let advert = WorkerAdvert { memory: 1, disk: 1, speed, free_lanes: 1, prices, engine };
-            Candidate { address: Address::ZERO, advert, price_per_gmac: 1 }
-        };
-        let (slow, fast) = (candidate(10_000_000_000), candidate(40_000_000_000_000));
-        assert_eq!(tiers(&[slow.clone(), fast, slow.clone()]), "1 of tier A and 2 of tier C");
-        assert_eq!(tiers(&[slow]), "1 of tier C");
     }
 }
