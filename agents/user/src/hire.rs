@@ -194,6 +194,13 @@ impl Market {
         self.adverts.get(&address).map(|heard| heard.fastest)
     }
 
+    /// A worker by what it advertised last; none if that is nothing, or it does not take the token.
+    pub fn known(&self, worker: Address, token: Address) -> Option<Candidate> {
+        let advert = &self.adverts.get(&worker)?.advert;
+        let price_per_gmac = advert.prices.in_token(token)?;
+        Some(Candidate { address: worker, advert: advert.clone(), price_per_gmac })
+    }
+
     /// All workers that `eligible` admits, that have a free lane, take the token and are fast enough, at least `count`,
     /// best first, so that two looks at one market agree. The stake is for `eligible` to look at.
     ///
@@ -210,10 +217,7 @@ impl Market {
             .iter()
             .map(|(address, heard)| (*address, &heard.advert))
             .filter(|(address, advert)| advert.free_lanes > 0 && advert.speed.tier() >= tier && eligible(*address))
-            .filter_map(|(address, advert)| {
-                let price_per_gmac = advert.prices.in_token(token)?;
-                Some(Candidate { address, advert: advert.clone(), price_per_gmac })
-            })
+            .filter_map(|(address, _)| self.known(address, token))
             .collect();
         candidates.sort_by_key(Candidate::rank);
         if candidates.len() < count {

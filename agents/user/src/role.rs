@@ -166,6 +166,12 @@ impl User {
         self.workers.ranked(count, asked).await
     }
 
+    /// These workers by what each advertised last, whether it takes more work or not; none where one is not known, or
+    /// does not take the token.
+    pub fn known(&self, workers: &[Address], token: Address) -> Option<Vec<Candidate>> {
+        self.workers.known(workers, token)
+    }
+
     /// How each of these workers is reached. Where it is to be `measured`, the bandwidth of the nearest is, if it was
     /// not lately.
     pub async fn reaches(&self, candidates: &[Candidate], measured: bool) -> Vec<Reach> {

@@ -87,6 +87,13 @@ impl Workers {
         }
     }
 
+    /// These workers by what each advertised last, whether it takes more work or not; none where one is not known, or
+    /// does not take the token.
+    pub(crate) fn known(&self, workers: &[Address], token: Address) -> Option<Vec<Candidate>> {
+        let market = self.market();
+        workers.iter().map(|worker| market.known(*worker, token)).collect()
+    }
+
     /// The fastest that a worker said it is.
     pub(crate) fn fastest(&self, worker: Address) -> Option<Speed> {
         self.market().fastest(worker)

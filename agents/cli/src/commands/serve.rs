@@ -38,6 +38,8 @@ const DEFAULT_TEXTS: usize = 8;
 const MAX_TEXTS: usize = 256;
 /// Seconds of a worker's silence that are borne: clients wait for a token for a minute.
 const DEFAULT_FAILOVER: u64 = 30;
+/// Seconds between two looks for faster workers.
+const DEFAULT_REBALANCE: u64 = 600;
 /// Largest body, below which memory for requests stays bounded on small machines too.
 const MAX_BODY: u64 = 256 << 20;
 /// For requests under way when the process is asked to stop.
@@ -89,6 +91,11 @@ pub struct ServeArgs {
     /// been four times as slow as before for so long, and for 30 seconds at least. 0: never.
     #[arg(long, env = "TENSORLINK_FAILOVER", requires = "job", value_name = "SECONDS")]
     pub failover: Option<u64>,
+    /// With --job, if it was hired by latency or throughput: seconds between two looks for other workers. Those that
+    /// would be half as fast again, by what they say and were seen to do, serve in the place of those that do, in another
+    /// job, after two looks in a row and once in six at most [default: 600]. 0: never.
+    #[arg(long, env = "TENSORLINK_REBALANCE", requires = "job", value_name = "SECONDS")]
+    pub rebalance: Option<u64>,
     /// With --job: lanes of each stage that compute every text, and must agree; as many as there are replicas at most
     /// [default: as many as `job serve` was told].
     #[arg(long, env = "TENSORLINK_SECURITY", requires = "job", value_name = "LANES",
@@ -118,6 +125,7 @@ struct Plan {
     queue: usize,
     texts: usize,
     failover: Option<Duration>,
+    rebalance: Option<Duration>,
     security: Option<u16>,
     how: Quantising,
     acceptance: Acceptance,
@@ -213,6 +221,9 @@ impl Plan {
             failover: Some(args.failover.or(file.failover).unwrap_or(DEFAULT_FAILOVER))
                 .filter(|seconds| *seconds > 0)
                 .map(Duration::from_secs),
+            rebalance: Some(args.rebalance.or(file.rebalance).unwrap_or(DEFAULT_REBALANCE))
+                .filter(|seconds| *seconds > 0)
+                .map(Duration::from_secs),
             security,
             how: Quantising {
                 calibration: args.how.calibration.or_else(|| file.calibration.clone()),
@@ -237,8 +248,8 @@ impl Plan {
 
     async fn backend(self: &Arc<Self>, config: &Config, shutdown: &CancellationToken) -> Result<Computing> {
         if let (Some(job), [(id, path)]) = (self.job, self.models.as_slice()) {
-            let (borne, security, device) = (self.failover, self.security, self.device.clone());
-            let how = How { queue: self.queue, borne, security, device };
+            let Self { queue, failover: borne, rebalance, security, .. } = **self;
+            let how = How { queue, borne, rebalance, security, device: self.device.clone() };
             return Computing::there(config, (job, how), (id, path), shutdown).await;
         }
         let plan = Arc::clone(self);

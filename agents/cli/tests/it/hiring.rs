@@ -1,21 +1,27 @@
-//! Workers that are hired have at risk what lanes of their price must have (rule P-30).
+//! Workers that are hired have at risk what lanes of their price must have (rule P-30); and those that serve are
+//! compared with others.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use tensorlink::commands::hiring::{DISK, HireArgs, Hiring, Token};
+use tensorlink::commands::hiring::{Aim, DISK, HireArgs, Hiring, Token};
 use tensorlink::config::Config;
 use tensorlink::node::Node;
+use tensorlink_model::Setting;
 use tensorlink_node::Speed;
 use tensorlink_node::ports::chain::Role;
 use tensorlink_node::ports::{Event, Net};
 use tensorlink_node::price::Prices;
+use tensorlink_node::speed::Measured;
 use tensorlink_node::wire::encode;
 use tensorlink_node::wire::gossip::{WORKERS, WorkerAdvert};
+use tensorlink_placement::model::{Cost, Kind, Layer, ModelProfile};
+use tensorlink_placement::node::Precision;
 use tensorlink_types::{Address, U256};
 use tensorlink_user::User;
 use tensorlink_user::hire::Asked;
+use tensorlink_user::placing::Work;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{Hasty, Hub, MemoryChain, MemoryNet, SNO, identity, job_view};
@@ -44,6 +50,15 @@ struct World {
 
 impl World {
     async fn new() -> Self {
+        let advert = |sno: u128| {
+            let (prices, engine) = (Prices { sno, eth: Some(sno) }, String::new());
+            WorkerAdvert { memory: 1, disk: 1, speed: Speed::LEAST, free_lanes: 1, prices, engine }
+        };
+        Self::of(PRICES.map(advert)).await
+    }
+
+    /// Of workers that advertise so.
+    async fn of(adverts: [WorkerAdvert; 3]) -> Self {
         let (hub, chain) = (Arc::<Hub>::default(), MemoryChain::new(job_view(1, 2), &[], &[]));
         chain.with(|ledger| {
             ledger.follows = true;
@@ -61,20 +76,17 @@ impl World {
         node.ports.net = Arc::new(MemoryNet { own: identity(9).address(), hub: hub.clone() });
         let user = User::start(node.ports.clone(), end.clone()).await.unwrap();
         let world = Self { node, user, config, end, _folder: folder };
-        world.meet(&hub).await;
+        world.meet(&hub, &adverts).await;
         world
     }
 
     /// Has all workers advertise until the user knows them.
-    async fn meet(&self, hub: &Arc<Hub>) {
+    async fn meet(&self, hub: &Arc<Hub>, adverts: &[WorkerAdvert]) {
         let meeting = async {
             while self.user.ranked(BONDED.len(), Asked::of_any_tier(0, SNO)).await.is_err() {
-                for (n, sno) in PRICES.into_iter().enumerate() {
-                    let (prices, engine) = (Prices { sno, eth: Some(sno) }, String::new());
-                    let advert =
-                        WorkerAdvert { memory: 1, disk: 1, speed: Speed::LEAST, free_lanes: 1, prices, engine };
+                for (n, advert) in adverts.iter().enumerate() {
                     let net = MemoryNet { own: worker(n), hub: hub.clone() };
-                    net.publish(WORKERS, encode("advert", &advert).unwrap()).await.unwrap();
+                    net.publish(WORKERS, encode("advert", advert).unwrap()).await.unwrap();
                 }
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
@@ -149,4 +161,52 @@ async fn where_jobs_pay_in_eth_the_price_tells_no_stake() {
     hiring.parameters.dispute_bond = BONDED[0] + 1;
     assert!(hiring.raise_stake(&[1]).await.unwrap());
     assert_eq!(world.cheapest(&mut hiring).await.0, worker(1));
+}
+
+/// A worker that says it does so many billion multiply-adds a second, with memory for so many bytes.
+fn says(billions: u64, memory: u64) -> WorkerAdvert {
+    let rate = billions * 1_000_000_000;
+    let speed = Measured { fast: rate, standard: rate, reference: rate, memory: 1_000_000_000 }.try_into().unwrap();
+    let (prices, engine) = (Prices { sno: 1, eth: None }, String::new());
+    WorkerAdvert { memory, disk: 1, speed, free_lanes: 1, prices, engine }
+}
+
+/// Two stages of a hundred billion multiply-adds a token, and ten bytes each.
+fn two_stages() -> Work {
+    let cost = Cost { macs: 1e11, reads: 1.0, state: 0.0, activations: 1.0 };
+    let layer = Layer { weights: 10.0, decode: cost, prefill: cost, training: cost };
+    let model = ModelProfile {
+        name: "two".to_owned(),
+        precision: Precision::Int16,
+        micro_batch: 1.0,
+        layers: vec![layer.clone(), layer],
+    };
+    Work { model, kind: Kind::Decode, setting: Setting::Standard, beside: 0, together: 1 }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn others_are_faster_where_the_work_would_be_placed_on_them_now() {
+    let serving = [worker(0), worker(1)];
+    let args = |objective| HireArgs { objective, ..args(Token::Sno) };
+    let found = async |adverts: [WorkerAdvert; 3], aim: Aim, serving: &[Address]| {
+        let (world, args) = (World::of(adverts).await, args(aim));
+        world.hiring(&args).await.faster(&two_stages(), serving).await.unwrap()
+    };
+    // A token takes 100 s and 25 s, and the way of all is as long.
+    let slow = [says(1, 10), says(4, 10), says(4, 10)];
+    let faster = found(slow.clone(), Aim::Latency, &serving).await.unwrap();
+    assert_eq!(faster.without, [worker(0)]);
+    assert!((2.3..2.5).contains(&faster.times), "125 s in place of 50 s, and the way: {}", faster.times);
+    let faster = found(slow.clone(), Aim::Throughput, &serving).await.unwrap();
+    assert!((3.8..=4.0).contains(&faster.times), "100 s in place of 25 s: {}", faster.times);
+
+    // Whoever has no memory for a stage serves none. Those that serve need none for what they have already.
+    let full = [says(1, 10), says(4, 10), says(4, 9)];
+    let same = found(full, Aim::Latency, &serving).await.unwrap();
+    assert!(same.without.is_empty() && (0.99..1.01).contains(&same.times), "{same:?}");
+    let busy = [says(1, 0), says(4, 10), says(4, 10)];
+    assert_eq!(found(busy, Aim::Latency, &serving).await.unwrap().without, [worker(0)]);
+
+    assert_eq!(found(slow.clone(), Aim::Price, &serving).await, None, "nobody asked for speed");
+    assert_eq!(found(slow, Aim::Latency, &[worker(0), worker(3)]).await, None, "one has said nothing");
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use tensorlink_model::decode::bytes_per_token;
 use tensorlink_model::partition::{PartitionError, partition};
-use tensorlink_model::{Head, PlanError, Quantized, Setting};
+use tensorlink_model::{Head, Plan, PlanError, Quantized, Setting};
 use tensorlink_node::files::file_len;
 use tensorlink_node::footprint::Footprint;
 use tensorlink_node::price::multiply_adds;
@@ -101,15 +101,24 @@ impl Work {
     /// [`PlanError`] if a layer has no program.
     pub fn serving(name: &str, model: &Quantized, longest: u32) -> Result<Self, PlanError> {
         let head = Head::served(model.architecture().output);
+        let plan = |layer: u32| model.plan(layer..layer.saturating_add(1), head, |_| TensorRoot::default());
+        let plans = (0..model.architecture().layers).map(plan).collect::<Result<Vec<_>, _>>()?;
+        Self::of_plans(name, &plans, longest)
+    }
+
+    /// The same of a model that is cut already: its stages are what can be placed.
+    ///
+    /// # Errors
+    /// [`PlanError`] if a stage has no program.
+    pub fn of_plans(name: &str, plans: &[Plan], longest: u32) -> Result<Self, PlanError> {
         let mut beside = 0;
         let mut layers = Vec::new();
-        for number_of in 0..model.architecture().layers {
-            let plan = model.plan(number_of..number_of.saturating_add(1), head, |_| TensorRoot::default())?;
+        for plan in plans {
             let program = plan.program(longest)?;
             let weights = file_len(plan.constants().iter().map(|slot| &slot.ty));
             // Twice, as a session may have room for twice its tokens.
-            let cache = bytes_per_token(&plan)?.saturating_mul(longest.into()).saturating_mul(2);
-            let whole = Footprint::serving(&plan, longest)?.alone();
+            let cache = bytes_per_token(plan)?.saturating_mul(longest.into()).saturating_mul(2);
+            let whole = Footprint::serving(plan, longest)?.alone();
             beside = whole.saturating_sub(weights).saturating_sub(cache).max(beside);
             let tokens = f64::from(longest.max(1));
             let prefill = Cost {
@@ -125,7 +134,7 @@ impl Work {
             };
             layers.push(Layer { weights: number(weights), decode, prefill, training: prefill });
         }
-        let setting = model.setting();
+        let setting = plans.first().map_or(Setting::default(), Plan::setting);
         Ok(Self {
             model: ModelProfile {
                 name: name.to_owned(),

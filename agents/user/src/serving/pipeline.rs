@@ -159,6 +159,13 @@ impl Pipeline {
         self.shared.slow(borne)
     }
 
+    /// The workers, in the order of lanes (`replica · stages + stage`).
+    pub fn workers(&self) -> Vec<Address> {
+        let mut workers: Vec<_> = self.shared.workers().collect();
+        workers.sort_unstable_by_key(|((stage, replica), _)| (*replica, *stage));
+        workers.into_iter().map(|(_, worker)| worker).collect()
+    }
+
     /// The workers of whom enough answers to long prompts are known to say how fast they are, and when the newest came.
     pub fn timed(&self) -> BTreeMap<Address, u64> {
         self.shared.timed()

@@ -87,12 +87,20 @@ impl ServingNote {
     /// # Errors
     /// [`NoteError`].
     pub async fn boundaries(&self, store: &dyn Store) -> Result<Boundaries, NoteError> {
+        Ok(Boundaries::new(&self.plans(store).await?)?)
+    }
+
+    /// The plans of the job's stages, from its files in our own store.
+    ///
+    /// # Errors
+    /// [`NoteError`].
+    pub async fn plans(&self, store: &dyn Store) -> Result<Vec<Plan>, NoteError> {
         let manifest = Manifest::parse(&store.get(&parse_cid(&self.manifest)?, &[], MAX_MANIFEST).await?)?;
         let mut plans: Vec<Plan> = Vec::new();
         for stage in 0..u16::try_from(manifest.stages.len()).unwrap_or(u16::MAX) {
             let plan = store.get(&parse_cid(&manifest.serving(stage)?.plan)?, &[], MAX_PLAN).await?;
             plans.push(decode("plan", &plan)?);
         }
-        Ok(Boundaries::new(&plans)?)
+        Ok(plans)
     }
 }

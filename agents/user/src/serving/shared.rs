@@ -140,7 +140,7 @@ impl Shared {
     }
 
     /// The workers of lanes, each with its lane's place.
-    fn workers(&self) -> impl Iterator<Item = ((usize, usize), Address)> {
+    pub(super) fn workers(&self) -> impl Iterator<Item = ((usize, usize), Address)> {
         let of_stage = |(stage, lanes): (usize, &Vec<Arc<LaneClient>>)| {
             let lanes = lanes.iter().enumerate();
             lanes.map(|(replica, lane)| ((stage, replica), lane.worker)).collect::<Vec<_>>()

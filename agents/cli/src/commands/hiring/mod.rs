@@ -8,12 +8,14 @@
 //! | `placing` | workers, their order and the cut chosen jointly, and shown |
 //! | `price` | what the work costs at their prices, and whether the deposit pays for it |
 //! | `posting` | what is registered of the work; the job posted and started, or cancelled |
+//! | `faster` | whether others would be faster than those that serve |
 //! | `bench` | who is asked in place of a worker that does not offer |
 //! | `note` | what a user writes down of a job |
 
 mod aim;
 mod args;
 mod bench;
+mod faster;
 mod note;
 mod placing;
 mod posting;
@@ -38,6 +40,7 @@ use crate::node::Node;
 
 pub use self::aim::{Aim, Stages};
 pub use self::args::{HireArgs, Token};
+pub use self::faster::Faster;
 pub use self::note::{journal, read_note, setting};
 pub use self::placing::{RingLane, Shown};
 pub use self::posting::Work;

@@ -104,6 +104,25 @@ impl Hiring<'_> {
         }
     }
 
+    /// Places stages again on those that answer now, unless they go by their price. Where it cannot be done, nobody is
+    /// chosen, and [`Self::fit_programs`] may choose whoever has the memory.
+    ///
+    /// # Errors
+    /// When it cannot be done though a bandwidth is asked for, by which nobody else would choose.
+    pub async fn place_again(&mut self, work: &Work) -> Result<()> {
+        if self.args.objective == Aim::Price {
+            return Ok(());
+        }
+        match self.place_now(work, 1).await? {
+            Err(refusal) if self.args.min_bandwidth.is_some() => Err(refusal.into()),
+            Err(refusal) => {
+                tracing::info!("the stages go to whoever has the memory for them: {refusal}");
+                Ok(())
+            }
+            Ok(_) => Ok(()),
+        }
+    }
+
     /// As [`Self::place`], on those that answer now.
     pub async fn place_now(&mut self, work: &Work, shares: u16) -> Result<Result<Vec<Range<usize>>, Refusal>> {
         self.release();

@@ -32,6 +32,8 @@ pub struct ServeFile {
     pub timeout: Option<u64>,
     /// As `--failover`, seconds.
     pub failover: Option<u64>,
+    /// As `--rebalance`, seconds.
+    pub rebalance: Option<u64>,
     /// As `--security`.
     pub security: Option<u16>,
     /// As `--calibration`.

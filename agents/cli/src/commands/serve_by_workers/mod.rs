@@ -30,7 +30,8 @@ use tensorlink_net::Libp2pNet;
 use tensorlink_node::ports::chain::JobState;
 use tensorlink_types::JobId;
 use tensorlink_user::User;
-use tensorlink_user::serving::{Agreement, OpenError, Pipeline, Pipelines, ServingNote};
+use tensorlink_user::placing::Work;
+use tensorlink_user::serving::{Agreement, Boundaries, OpenError, Pipeline, Pipelines, ServingNote};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -68,6 +69,8 @@ pub(super) struct How {
     pub(super) queue: usize,
     /// Silence after which workers are replaced; with none nobody is.
     pub(super) borne: Option<Duration>,
+    /// Between two looks for faster workers; with none nobody looks.
+    pub(super) rebalance: Option<Duration>,
     /// Lanes of each stage that must agree on a text, if not as many as when the job was posted.
     pub(super) security: Option<u16>,
     /// What computes again where they do not.
@@ -82,7 +85,7 @@ impl Computing {
         folder: (&str, &Path),
         shutdown: &CancellationToken,
     ) -> Result<Self> {
-        let borne = how.borne;
+        let (borne, rebalance) = (how.borne, how.rebalance);
         let opened = open(config, (job, how), folder, shutdown).await?;
         let Opened { node, user, current, pipelines, remote, judge } = opened;
         let (net, end) = (node.net.clone(), shutdown.child_token());
@@ -91,7 +94,7 @@ impl Computing {
         pipelines.mend(borne.is_some() && current.is_some());
         let keeping = tokio::spawn(async move {
             let Some(current) = current else { return };
-            if let Err(error) = keep(&config, (node, user), (current, &pipelines), borne, until).await {
+            if let Err(error) = keep(&config, (node, user), (current, &pipelines), (borne, rebalance), until).await {
                 tracing::warn!("workers that are lost are not replaced: {error:#}");
             }
             pipelines.mend(false);
@@ -152,7 +155,9 @@ async fn open(
     let view = ports.chain.job(job).await?;
     let view = view.with_context(|| format!("there is no job {job}; `tensorlink job list` shows those that are"))?;
     let note: ServingNote = hiring::read_note(&node, job)?;
-    let boundaries = note.boundaries(ports.store.as_ref()).await?;
+    let plans = note.plans(ports.store.as_ref()).await?;
+    let boundaries = Boundaries::new(&plans)?;
+    let asked = Work::of_plans(&note.name, &plans, view.steps_per_interval)?;
     let makes = match model.makes {
         Makes::Text => boundaries.chooses(),
         Makes::Vectors { .. } | Makes::Scores { .. } | Makes::Classes { .. } => {
@@ -194,7 +199,7 @@ async fn open(
     let before = record.iter().flat_map(|record| record.before.iter().copied());
     let pipelines = Arc::new(Pipelines::new(pipeline, before));
     let remote = Remote::new(model, pipelines.clone(), words, how.queue);
-    let current = record.map(|record| Current { view, record, note, boundaries, agreement });
+    let current = record.map(|record| Current { view, record, note, boundaries, agreement, asked });
     Ok(Opened { node, user, current, pipelines, remote, judge })
 }
 

@@ -1,5 +1,6 @@
-//! A served model that goes on by itself when the workers of a stage are lost, or have become slow: others are hired
-//! for the tokens that are left, in another job with the same programs, and texts go on there.
+//! A served model that goes on by itself when the workers of a stage are lost, or have become slow, or when others would
+//! be much faster: those are hired for the tokens that are left, in another job with the same programs, and texts go on
+//! there.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,13 +9,14 @@ use anyhow::{Context, Result};
 use tensorlink_node::ports::chain::{JobState, JobView};
 use tensorlink_types::{Address, JobId};
 use tensorlink_user::User;
+use tensorlink_user::placing::Work;
 use tensorlink_user::serving::{Agreement, Boundaries, Pipelines, ServingNote};
 use tokio_util::sync::CancellationToken;
 
 use super::closed::ended;
 use super::formers::Formers;
 use super::record::{Record, runs};
-use crate::commands::hiring::Hiring;
+use crate::commands::hiring::{Faster, Hiring};
 use crate::config::Config;
 use crate::live::say;
 use crate::node::Node;
@@ -35,6 +37,10 @@ const SLOW: u64 = 30;
 const SPARE: u64 = 600;
 /// Least seconds between two looks for others where texts are answered meanwhile: others cost gas, and may be slower.
 const UNHURRIED: u64 = 3_600;
+/// How many times as fast others must be, in so many looks in a row, to serve in place of those that do.
+const FASTER: (f64, u32) = (1.5, 2);
+/// Looks for faster ones between two replacements of slower ones.
+const BETWEEN: u64 = 6;
 /// Jobs in a row that are posted and through which no text has gone.
 const FRUITLESS: u32 = 6;
 
@@ -50,6 +56,8 @@ pub(super) struct Current {
     pub(super) boundaries: Boundaries,
     /// How many lanes of each must agree.
     pub(super) agreement: Agreement,
+    /// What its stages ask of workers.
+    pub(super) asked: Work,
 }
 
 /// What is to be done about a job.
@@ -75,6 +83,8 @@ enum Why {
     Slow,
     /// They say nothing, or fail; others of their stages serve meanwhile.
     Spare,
+    /// Others would be much faster. They serve meanwhile.
+    Outrun,
     /// They were gone when the job was closed for its escrow; they may be back.
     GivenUp,
 }
@@ -87,13 +97,14 @@ impl Why {
             Self::Wrong => "a worker computes wrongly",
             Self::Slow => "a worker has become slow",
             Self::Spare => "a stage has lost one of its workers, and goes on with the others",
+            Self::Outrun => "others would be much faster",
             Self::GivenUp => "it was given up",
         }
     }
 
     /// Whether texts are answered meanwhile.
     const fn serves(self) -> bool {
-        matches!(self, Self::Slow | Self::Spare)
+        matches!(self, Self::Slow | Self::Spare | Self::Outrun)
     }
 }
 
@@ -112,16 +123,21 @@ pub(super) struct Succession<'a> {
     pub(super) last: (JobId, Option<u32>),
     /// From when on workers are replaced again though texts are answered.
     unhurried_from: u64,
+    /// Seconds between two looks for faster workers; none where nobody looks. When the next is; and looks in a row by
+    /// which others would be faster.
+    rebalance: Option<u64>,
+    next_look: u64,
+    outrun: u32,
     pub(super) shutdown: CancellationToken,
 }
 
-/// Replaces workers that are lost until `shutdown`, those silent for more than `borne` among them; with none nobody is,
-/// and jobs before are settled all the same.
+/// Replaces workers that are lost until `shutdown`, those silent for longer than is borne among them; where nothing is,
+/// nobody is replaced, and jobs before are settled all the same.
 pub(super) async fn keep(
     config: &Config,
     (node, user): (Node, Arc<User>),
     (current, pipelines): (Current, &Pipelines),
-    borne: Option<Duration>,
+    (borne, rebalance): (Option<Duration>, Option<Duration>),
     shutdown: CancellationToken,
 ) -> Result<()> {
     let hire = current.record.hire.clone();
@@ -137,6 +153,9 @@ pub(super) async fn keep(
         fruitless: 0,
         last: (JobId(0), None),
         unhurried_from: 0,
+        rebalance: rebalance.map(|between| between.as_secs()),
+        next_look: when::now().saturating_add(rebalance.map_or(0, |between| between.as_secs())),
+        outrun: 0,
         shutdown: shutdown.clone(),
     };
     tokio::join!(succession.run(), remember(&user, pipelines, &shutdown));
@@ -177,7 +196,10 @@ impl Succession<'_> {
                 break;
             }
             let now = when::now();
-            let sight = self.look(now);
+            let mut sight = self.look(now);
+            if matches!(sight, Sight::Whole) {
+                sight = self.look_for_faster(now).await;
+            }
             let last = self.last_text();
             if matches!(sight, Sight::Whole) && last.1.is_some() && last != self.last {
                 (pause, self.fruitless) = (RETRY.0, 0);
@@ -206,14 +228,15 @@ impl Succession<'_> {
             let (now, job) = (when::now(), self.current.view.id);
             self.hearing.awake(now);
             if why.serves() {
-                self.unhurried_from = now.saturating_add(UNHURRIED);
+                self.unhurried_from = now.saturating_add(self.pause_after(why));
             }
             after = now.saturating_add(pause);
             match went_on {
                 Ok(()) => {}
                 Err(_) if shutdown.is_cancelled() => break,
                 Err(error) if why.serves() => {
-                    say!("job {job} goes on with the workers that it has: {error:#}; again in {UNHURRIED} s");
+                    let pause = self.pause_after(why);
+                    say!("job {job} goes on with the workers that it has: {error:#}; again in {pause} s");
                     continue;
                 }
                 Err(error) if self.fruitless >= FRUITLESS => {
@@ -266,6 +289,43 @@ impl Succession<'_> {
         if spare.is_empty() { Sight::Whole } else { Sight::Lost(Why::Spare, spare) }
     }
 
+    /// Whether others would be much faster than those that serve, and have been for a while.
+    async fn look_for_faster(&mut self, now: u64) -> Sight {
+        let Some(between) = self.rebalance.filter(|_| self.borne.is_some()) else { return Sight::Whole };
+        if now < self.next_look.max(self.unhurried_from) {
+            return Sight::Whole;
+        }
+        self.next_look = now.saturating_add(between);
+        let serving = self.pipelines.newest().workers();
+        let found = self.hiring.faster(&self.current.asked, &serving).await.unwrap_or_else(|error| {
+            tracing::debug!("faster workers are not looked for: {error:#}");
+            None
+        });
+        match found.filter(|found| found.times >= FASTER.0 && !found.without.is_empty()) {
+            Some(Faster { times, without }) => {
+                self.outrun = self.outrun.saturating_add(1);
+                tracing::info!(job = %self.current.view.id, looks = self.outrun, "others would be {times:.1} times as fast");
+                if self.outrun < FASTER.1 {
+                    return Sight::Whole;
+                }
+                self.outrun = 0;
+                Sight::Lost(Why::Outrun, without)
+            }
+            None => {
+                self.outrun = 0;
+                Sight::Whole
+            }
+        }
+    }
+
+    /// Seconds for which nobody who serves is replaced after others were hired, or could not be.
+    fn pause_after(&self, why: Why) -> u64 {
+        match (why, self.rebalance) {
+            (Why::Outrun, Some(between)) => between.saturating_mul(BETWEEN),
+            _ => UNHURRIED,
+        }
+    }
+
     /// Others serve in place of the workers that were `lost`: those of the job that was begun for that, or else of a
     /// new one.
     async fn go_on(&mut self, why: Why, lost: &[Address]) -> Result<()> {
@@ -281,7 +341,7 @@ impl Succession<'_> {
     /// escrow may not have been.
     async fn is_so(&mut self, why: Why, workers: &[Address]) -> bool {
         match why {
-            Why::Convicted | Why::Slow => true,
+            Why::Convicted | Why::Slow | Why::Outrun => true,
             Why::Gone | Why::Wrong | Why::Spare => {
                 self.pipelines.newest().ask(workers).await;
                 matches!(self.look(when::now()), Sight::Lost(..))

@@ -96,6 +96,7 @@ impl Succession<'_> {
         let (hiring, record) = (&mut self.hiring, &self.current.record);
         (hiring.duration, hiring.deposit) = (left, share);
         hiring.look_for(self.current.view.stages, self.config, &shutdown).await?;
+        hiring.place_again(&self.current.asked).await?;
         hiring.fit_programs(&shutdown, record.stages.iter().map(|stage| stage.memory).collect()).await?;
         let prices = hiring.prices(|stage, per_gmac| {
             record.stages.get(stage).and_then(|stage| price_of_token(stage.work.into(), longest, per_gmac))
