@@ -168,19 +168,15 @@ fn says(billions: u64, memory: u64) -> WorkerAdvert {
     let rate = billions * 1_000_000_000;
     let speed = Measured { fast: rate, standard: rate, reference: rate, memory: 1_000_000_000 }.try_into().unwrap();
     let (prices, engine) = (Prices { sno: 1, eth: None }, String::new());
-    WorkerAdvert { memory, disk: 1, speed, free_lanes: 1, prices, engine }
+    WorkerAdvert { memory, disk: 10, speed, free_lanes: 1, prices, engine }
 }
 
 /// Two stages of a hundred billion multiply-adds a token, and ten bytes each.
 fn two_stages() -> Work {
     let cost = Cost { macs: 1e11, reads: 1.0, state: 0.0, activations: 1.0 };
     let layer = Layer { weights: 10.0, decode: cost, prefill: cost, training: cost };
-    let model = ModelProfile {
-        name: "two".to_owned(),
-        precision: Precision::Int16,
-        micro_batch: 1.0,
-        layers: vec![layer.clone(), layer],
-    };
+    let model =
+        ModelProfile { name: "two".to_owned(), precision: Precision::Int16, micro_batch: 1.0, layers: vec![layer; 2] };
     Work { model, kind: Kind::Decode, setting: Setting::Standard, beside: 0, together: 1 }
 }
 

@@ -20,13 +20,13 @@ pub struct Faster {
 
 impl Hiring<'_> {
     /// By whom work would be placed now that others do, `serving` in the order of lanes, one layer each; nobody is
-    /// waited for, and nobody stays chosen. None where work goes by its price, where too few answer, or where those that
-    /// serve did not say what they can.
+    /// waited for, and nobody stays chosen. None where work goes by its price, where too few answer, or where those
+    /// that serve did not say what they can.
     ///
     /// # Errors
     /// When the chain fails.
     pub async fn faster(&mut self, work: &Work, serving: &[Address]) -> Result<Option<Faster>> {
-        let Some(before) = self.user.known(serving, self.asked.token) else { return Ok(None) };
+        let Some(mut before) = self.user.known(serving, self.asked.token) else { return Ok(None) };
         if self.args.objective == Aim::Price {
             return Ok(None);
         }
@@ -41,12 +41,12 @@ impl Hiring<'_> {
         if self.place_now(work, 1).await?.is_err() {
             return Ok(None);
         }
+        // Those that serve hold it already, whatever they have left.
+        before.iter_mut().for_each(|serving| (serving.advert.memory, serving.advert.disk) = (u64::MAX, u64::MAX));
         let after = std::mem::take(&mut self.candidates);
         let all: Vec<Candidate> = before.iter().chain(&after).cloned().collect();
         let seen = self.seen(&all, true).await;
-        // Those that serve hold it already, whatever memory they have left.
-        let light = work.weightless();
-        let (market, wish) = (Market::new(&light, &seen), Wish { bandwidth: 0.0, ..self.wish(1, self.said) });
+        let (market, wish) = (Market::new(work, &seen), Wish { bandwidth: 0.0, ..self.wish(1, self.said) });
         let seconds = |lanes: std::ops::Range<usize>| {
             let cut = (0..stages).map(|stage| stage..stage.saturating_add(1)).collect();
             let figures = market.figures(&wish, &Placement { lanes: lanes.collect(), cut })?;

@@ -198,7 +198,7 @@ impl Hiring<'_> {
         Ok(Shown { seconds, ring, picture })
     }
 
-    fn wish(&self, shares: u16, stages: Option<u16>) -> Wish {
+    pub(super) fn wish(&self, shares: u16, stages: Option<u16>) -> Wish {
         Wish {
             objective: self.args.objective.objective(),
             strategy: self.args.strategy.0,
@@ -217,7 +217,7 @@ impl Hiring<'_> {
         near.take(LOOKED_AT).cloned().collect()
     }
 
-    async fn seen<'c>(&self, candidates: &'c [Candidate], measured: bool) -> Vec<Seen<'c>> {
+    pub(super) async fn seen<'c>(&self, candidates: &'c [Candidate], measured: bool) -> Vec<Seen<'c>> {
         let reaches = self.user.reaches(candidates, measured).await;
         let observed = self.user.observed(candidates, self.asked.token).await;
         let seen = |((candidate, reach), observed)| Seen { candidate, reach, observed };

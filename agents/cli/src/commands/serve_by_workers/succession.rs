@@ -1,6 +1,6 @@
-//! A served model that goes on by itself when the workers of a stage are lost, or have become slow, or when others would
-//! be much faster: those are hired for the tokens that are left, in another job with the same programs, and texts go on
-//! there.
+//! A served model that goes on by itself when the workers of a stage are lost, or have become slow, or when others
+//! would be much faster: those are hired for the tokens that are left, in another job with the same programs, and texts
+//! go on there.
 
 use std::sync::Arc;
 use std::time::Duration;
