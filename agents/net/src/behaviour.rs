@@ -6,16 +6,16 @@ use libp2p::gossipsub::{self, AllowAllSubscriptionFilter, MaxCountSubscriptionFi
 use libp2p::kad::store::{MemoryStore, MemoryStoreConfig};
 use libp2p::swarm::NetworkBehaviour;
 use libp2p::swarm::behaviour::toggle::Toggle;
-use libp2p::{
-    PeerId, StreamProtocol, Swarm, SwarmBuilder, dcutr, identify, kad, mdns, noise, ping, quic, relay, tcp, upnp,
-};
+use libp2p::{StreamProtocol, Swarm, SwarmBuilder, dcutr, identify, kad, noise, ping, quic, relay, tcp};
 
 use crate::admission::Admission;
 use crate::config::{Limits, NetConfig};
 use crate::directory::MAX_RECORD_BYTES;
 use crate::error::StartError;
 use crate::identity::Identity;
+use crate::local_network::LocalNetwork;
 use crate::muxer::BufferedYamux;
+use crate::router::Router;
 use crate::scoring;
 use crate::tls::Tls;
 
@@ -48,8 +48,8 @@ pub(crate) struct Behaviour {
     relay: Toggle<relay::Behaviour>,
     circuits: relay::client::Behaviour,
     punch: dcutr::Behaviour,
-    neighbours: Toggle<mdns::tokio::Behaviour>,
-    router: Toggle<upnp::tokio::Behaviour>,
+    local: Toggle<LocalNetwork>,
+    pub(crate) router: Toggle<Router>,
 }
 
 impl Behaviour {
@@ -114,16 +114,10 @@ impl Behaviour {
             relay: config.relay.then(|| relay::Behaviour::new(peer, carrying(limits))).into(),
             circuits,
             punch: dcutr::Behaviour::new(peer),
-            neighbours: config.mdns.then(|| neighbours(peer)).transpose()?.into(),
-            router: config.upnp.then(upnp::tokio::Behaviour::default).into(),
+            local: config.mdns.then(|| LocalNetwork::new(peer)).into(),
+            router: config.upnp.then(Router::new).into(),
         })
     }
-}
-
-/// Looks for others in the local network.
-fn neighbours(peer: PeerId) -> Result<mdns::tokio::Behaviour, StartError> {
-    mdns::tokio::Behaviour::new(mdns::Config::default(), peer)
-        .map_err(|e| StartError::Transport(format!("the interfaces of this machine are not known: {e}")))
 }
 
 /// How long a place at a relay lasts: as long as its connection, which pings watch. A shorter time would end places

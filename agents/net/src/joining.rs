@@ -1,31 +1,25 @@
 //! How a node joins the others: by peers that it was told of or has met, and where its owner lets it, by those of the
 //! local network (mDNS) and a router that lets others in (UPnP).
 
-use libp2p::{mdns, upnp};
 use tokio::time::Instant;
 
 use crate::identity::peer_in;
+use crate::local_network::Found;
 use crate::ports::Whom;
-use crate::swarm::{BOOTSTRAP, EventLoop};
+use crate::router::{Event, Router};
+use crate::swarm::EventLoop;
 
 /// How many known peers a node dials once it has lost every connection.
 const MET: usize = 8;
 
 impl EventLoop {
-    /// Dials the peers that we were told of, and those of the local network; while alone, also some that we met.
+    /// Dials the peers that we were told of; while alone, also some that we met.
     pub(crate) fn dial_bootstrap(&mut self) {
         if self.swarm.connected_peers().next().is_none() {
             for route in self.dials.book.some(MET) {
                 if let Err(e) = self.dial(Whom::Peer(route.peer, route.addresses)) {
                     tracing::debug!(peer = %route.peer, "a peer that we met: {e}");
                 }
-            }
-        }
-        for (peer, addresses) in self.neighbours.all() {
-            if !self.swarm.is_connected(&peer)
-                && let Err(e) = self.dial(Whom::Peer(peer, addresses))
-            {
-                tracing::debug!(%peer, "of the local network: {e}");
             }
         }
         for address in self.config.bootstrap.clone() {
@@ -42,35 +36,30 @@ impl EventLoop {
         }
     }
 
-    /// Peers were found in the local network, or are not there any more.
-    pub(crate) fn on_neighbours(&mut self, event: mdns::Event) {
-        match event {
-            mdns::Event::Discovered(found) => {
-                tracing::debug!(?found, "in the local network");
-                if self.neighbours.found(found) {
-                    // However often others say that they are there, once a second is enough.
-                    self.bootstrap.0 = self.bootstrap.0.min(Instant::now() + BOOTSTRAP.0);
-                }
+    /// A peer says that it is in the local network.
+    pub(crate) fn on_found(&mut self, Found(peer, addresses): Found) {
+        tracing::debug!(%peer, ?addresses, "in the local network");
+        self.neighbours.found(peer, addresses, Instant::now());
+    }
+
+    /// Dials peers of the local network while few of them are connected.
+    pub(crate) fn dial_neighbours(&mut self, now: Instant) {
+        for address in self.neighbours.due(now, |peer| self.swarm.is_connected(peer)) {
+            if let Err(e) = self.dial(Whom::At(address.clone())) {
+                tracing::debug!(%address, "of the local network: {e}");
             }
-            mdns::Event::Expired(expired) => self.neighbours.expired(&expired),
         }
     }
 
     /// The router opened a port, or does not. That others reach us there, the swarm tells by itself.
-    pub(crate) fn on_router(event: &upnp::Event) {
+    pub(crate) fn on_router(&mut self, event: &Event) {
         match event {
-            upnp::Event::NewExternalAddr { external_addr, .. } => {
-                tracing::info!(address = %external_addr, "reached through a port that the router has opened");
+            Event::Opened(address) => {
+                tracing::info!(%address, "reached through a port that the router has opened");
             }
-            upnp::Event::ExpiredExternalAddr { external_addr, .. } => {
-                tracing::warn!(address = %external_addr, "the router does not keep the port open");
-            }
-            upnp::Event::GatewayNotFound => {
-                tracing::warn!("no router opens ports by UPnP: others are not let in by it");
-            }
-            upnp::Event::NonRoutableGateway => {
-                tracing::warn!("the router is behind another one: a port that it opens lets nobody in");
-            }
+            Event::Closed(address) => tracing::warn!(%address, "the router does not keep the port open"),
+            Event::Failed(failure) => tracing::warn!("{failure}"),
         }
+        self.relays.opened(self.swarm.behaviour().router.as_ref().is_some_and(Router::is_open));
     }
 }

@@ -17,7 +17,8 @@
 //! | `listening` | where we listen, once it is known |
 //! | `reach` | how a node is reached that others cannot dial |
 //! | `joining` | how a node joins: its first peers, ports that a router opens |
-//! | `neighbours` | peers that were found in the local network |
+//! | `neighbours`, `local_network`, `mdns` | whom to dial in the local network; finding them there; in what bytes |
+//! | `router`, `gateway` | ports that a router opens: when it is asked; one conversation with it |
 //! | `relays`, `circuits` | places at relays; connections through them, until there are better ones |
 //! | [`config`], [`metrics`], [`error`] | bounds, counters, why a node does not start |
 //!
@@ -51,11 +52,14 @@ mod dial;
 mod directory;
 pub mod error;
 mod gate;
+mod gateway;
 mod gossip;
 pub mod identity;
 mod inbound;
 mod joining;
 mod listening;
+mod local_network;
+mod mdns;
 pub mod metrics;
 mod muxer;
 mod neighbours;
@@ -64,6 +68,7 @@ mod ports;
 mod reach;
 mod records;
 mod relays;
+mod router;
 mod scoring;
 mod share;
 mod swarm;
@@ -93,6 +98,7 @@ pub use crate::wire::Refusal;
 use crate::admission::Admission;
 use crate::gate::{Blocks, SharedGate};
 use crate::inbound::Inbound;
+use crate::listening::is_of_local_network;
 use crate::outbound::Outbound;
 use crate::swarm::{Command, EventLoop};
 use crate::wire::Mode;
@@ -142,6 +148,12 @@ impl Libp2pNet {
         }
         for address in &config.external {
             swarm.add_external_address(address.clone());
+        }
+        if (config.mdns || config.upnp) && !config.listen.iter().any(is_of_local_network) {
+            tracing::warn!(
+                "this node listens at no IPv4 address of a local network, so nobody finds it by mDNS and no router opens a \
+                 port for it: say --listen /ip4/0.0.0.0/tcp/4001"
+            );
         }
 
         let stop = CancellationToken::new();

@@ -39,6 +39,12 @@ pub fn probe(address: &Multiaddr) -> io::Result<()> {
     }
 }
 
+/// Whether others of the local network may reach what is listened on, and a router may let others in there: an IPv4
+/// address other than the loopback interface's.
+pub(crate) fn is_of_local_network(address: &Multiaddr) -> bool {
+    matches!(address.iter().next(), Some(Protocol::Ip4(host)) if !host.is_loopback())
+}
+
 /// Listeners that have told no address yet, and who waits for them.
 #[derive(Debug)]
 pub(crate) struct Listening {
@@ -87,6 +93,18 @@ mod tests {
         drop((tcp, udp));
         for address in &at {
             probe(address).unwrap();
+        }
+    }
+
+    #[test]
+    fn nobody_of_the_local_network_reaches_the_loopback_interface() {
+        for (text, is_reached) in [
+            ("/ip4/0.0.0.0/tcp/1", true),
+            ("/ip4/10.0.0.1/udp/1/quic-v1", true),
+            ("/ip4/127.0.0.1/tcp/1", false),
+            ("/ip6/::/tcp/1", false),
+        ] {
+            assert_eq!(is_of_local_network(&text.parse().unwrap()), is_reached, "{text}");
         }
     }
 

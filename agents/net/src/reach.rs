@@ -24,6 +24,7 @@ impl EventLoop {
     ) {
         tracing::debug!(%address, %peer, relayed = endpoint.is_relayed(), "connected");
         self.ports.connected(connection);
+        self.neighbours.connected(peer);
         if endpoint.is_relayed() {
             let known = (self.dials.is_connected(address), Instant::now());
             if !self.circuits.opened(peer, connection, known) {
@@ -81,12 +82,17 @@ impl EventLoop {
         self.met.insert(peer);
         self.relays.identified(peer, info.protocols.contains(&relay::HOP_PROTOCOL_NAME));
         if self.config.external.is_empty() && is_translated(&info.observed_addr, self.swarm.listeners()) {
-            self.relays.need();
+            self.relays.translated();
         }
     }
 
-    /// Asks a relay for a place if one is missing, and uses those through which a peer is connected for long.
+    /// Asks a relay for a place if one is missing, leaves those that are not needed, and uses those through which a
+    /// peer is connected for long.
     pub(crate) fn keep_reachable(&mut self, now: Instant) {
+        for (relay, place) in self.relays.needless() {
+            tracing::info!(%relay, "no relay is needed: the router lets others in");
+            self.swarm.remove_listener(place);
+        }
         if let Some((relay, circuit)) = self.relays.due(now) {
             let listener = self.swarm.listen_on(circuit).map_err(|e| tracing::debug!(%relay, "no place: {e}")).ok();
             self.relays.asked(relay, listener, now);
@@ -100,11 +106,12 @@ impl EventLoop {
     }
 
     /// A relay has a place for us.
-    pub(crate) fn on_place(event: &relay::client::Event) {
-        if let relay::client::Event::ReservationReqAccepted { relay_peer_id, renewal: false, .. } = event
-            && let Ok(relay) = address_of(relay_peer_id)
-        {
-            tracing::info!(%relay, "reached through a relay");
+    pub(crate) fn on_place(&mut self, event: &relay::client::Event) {
+        if let relay::client::Event::ReservationReqAccepted { relay_peer_id, renewal: false, .. } = event {
+            self.relays.granted(*relay_peer_id);
+            if let Ok(relay) = address_of(relay_peer_id) {
+                tracing::info!(%relay, "reached through a relay");
+            }
         }
     }
 }

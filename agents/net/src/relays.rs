@@ -21,28 +21,50 @@ const MAX_CIRCUITS: usize = 4;
 /// Relays that we know, and those that we have a place at.
 #[derive(Debug)]
 pub(crate) struct Relays {
-    /// Whether others reach us through relays alone, or through them too.
-    is_needed: bool,
+    /// Others reach us through relays alone.
+    is_hidden: bool,
+    /// Others see us under an address that is not ours.
+    is_translated: bool,
+    /// What translates it lets others in.
+    is_open: bool,
     /// Where we dialled who is connected.
     dialled: HashMap<PeerId, Multiaddr>,
     /// Who carries connections.
     willing: BTreeSet<PeerId>,
-    places: HashMap<ListenerId, PeerId>,
+    places: HashMap<ListenerId, Place>,
     /// When one that had no place for us is asked again.
     again: HashMap<PeerId, Instant>,
     redial: Duration,
 }
 
+/// A place at a relay.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    relay: PeerId,
+    /// The relay has said yes. Before that, libp2p-relay 0.22 does not bear that it is given up.
+    is_granted: bool,
+}
+
 impl Relays {
-    /// None is known. One that has no place is asked again after `redial`.
-    pub(crate) fn new(is_needed: bool, redial: Duration) -> Self {
+    /// None is known. Whether others reach us through relays alone; one that has no place is asked again after
+    /// `redial`.
+    pub(crate) fn new(is_hidden: bool, redial: Duration) -> Self {
         let (dialled, willing, places, again) = Default::default();
-        Self { is_needed, dialled, willing, places, again, redial }
+        Self { is_hidden, is_translated: false, is_open: false, dialled, willing, places, again, redial }
     }
 
     /// A peer sees us under an address that we do not listen on.
-    pub(crate) const fn need(&mut self) {
-        self.is_needed = true;
+    pub(crate) const fn translated(&mut self) {
+        self.is_translated = true;
+    }
+
+    /// The router lets others in, or not any more.
+    pub(crate) const fn opened(&mut self, is_open: bool) {
+        self.is_open = is_open;
+    }
+
+    const fn is_needed(&self) -> bool {
+        self.is_hidden || self.is_translated && !self.is_open
     }
 
     /// We dialled a peer at this address.
@@ -68,10 +90,11 @@ impl Relays {
     /// Where to ask for a place, if we need another and know a relay.
     pub(crate) fn due(&mut self, now: Instant) -> Option<(PeerId, Multiaddr)> {
         self.again.retain(|_, again| now < *again);
-        if !self.is_needed || self.places.len() >= RELAYS {
+        if !self.is_needed() || self.places.len() >= RELAYS {
             return None;
         }
-        let free = |peer: &&PeerId| !self.again.contains_key(peer) && !self.places.values().any(|at| at == *peer);
+        let free =
+            |peer: &&PeerId| !self.again.contains_key(peer) && !self.places.values().any(|place| place.relay == **peer);
         // By chance, so that not all nodes have the same.
         let relays = self.willing.iter().filter(free).filter_map(|relay| Some((*relay, self.dialled.get(relay)?)));
         relays.choose(&mut rand::rng()).map(|(relay, at)| (relay, circuit(at, relay)))
@@ -80,16 +103,30 @@ impl Relays {
     /// A relay is asked for a place.
     pub(crate) fn asked(&mut self, relay: PeerId, listener: Option<ListenerId>, now: Instant) {
         match listener {
-            Some(listener) => _ = self.places.insert(listener, relay),
+            Some(listener) => _ = self.places.insert(listener, Place { relay, is_granted: false }),
             None => self.fails(relay, now),
         }
     }
 
     /// A listener has ended: the relay if it was the place at one.
     pub(crate) fn ended(&mut self, listener: ListenerId, now: Instant) -> Option<PeerId> {
-        let relay = self.places.remove(&listener)?;
+        let Place { relay, .. } = self.places.remove(&listener)?;
         self.fails(relay, now);
         Some(relay)
+    }
+
+    /// A relay has a place for us.
+    pub(crate) fn granted(&mut self, relay: PeerId) {
+        for place in self.places.values_mut().filter(|place| place.relay == relay) {
+            place.is_granted = true;
+        }
+    }
+
+    /// Places to be given up, as others reach us without them.
+    pub(crate) fn needless(&mut self) -> Vec<(PeerId, ListenerId)> {
+        let is_needed = self.is_needed();
+        let needless = self.places.extract_if(|_, place| place.is_granted && !is_needed);
+        needless.map(|(listener, place)| (place.relay, listener)).collect()
     }
 
     fn fails(&mut self, relay: PeerId, now: Instant) {
@@ -156,8 +193,35 @@ mod tests {
         let mut relays = Relays::new(false, AGAIN);
         known(&mut relays, PeerId::random());
         assert_eq!(relays.due(Instant::now()), None);
-        relays.need();
+        relays.translated();
         assert!(relays.due(Instant::now()).is_some());
+    }
+
+    #[test]
+    fn where_the_router_lets_others_in_places_are_given_up_and_taken_again_when_it_does_not() {
+        let (mut relays, now) = (Relays::new(false, AGAIN), Instant::now());
+        let peers = [(); 2].map(|()| PeerId::random());
+        peers.iter().for_each(|peer| known(&mut relays, *peer));
+        relays.translated();
+        let listeners = peers.map(|_| {
+            let (relay, listener) = (relays.due(now).unwrap().0, ListenerId::next());
+            relays.asked(relay, Some(listener), now);
+            (relay, listener)
+        });
+        relays.granted(listeners[0].0);
+        assert!(relays.needless().is_empty());
+        relays.opened(true);
+        assert_eq!(relays.needless(), [listeners[0]], "the other relay has not answered yet");
+        assert_eq!((relays.needless(), relays.due(now)), (Vec::new(), None));
+        relays.granted(listeners[1].0);
+        assert_eq!(relays.needless(), [listeners[1]]);
+        relays.opened(false);
+        assert!(relays.due(now).is_some());
+
+        let mut hidden = Relays::new(true, AGAIN);
+        known(&mut hidden, peers[0]);
+        hidden.opened(true);
+        assert!(hidden.due(now).is_some(), "its owner says that nobody gets in");
     }
 
     #[test]

@@ -39,7 +39,7 @@ const TICK: Duration = Duration::from_millis(250);
 /// First and longest wait between two publications of our own record.
 const PUBLISH: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(600));
 /// First and longest wait between two rounds of dialling bootstrap peers.
-pub(crate) const BOOTSTRAP: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+const BOOTSTRAP: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// What the rest of the node asks of the loop.
 pub(crate) enum Command {
@@ -68,7 +68,7 @@ pub(crate) struct EventLoop {
     gossip: Gossip,
     publish: Publication,
     listening: Listening,
-    pub(crate) bootstrap: (Instant, Duration),
+    bootstrap: (Instant, Duration),
     pub(crate) neighbours: Neighbours,
     pub(crate) ports: Ports,
     /// Connected peers that have said what they speak: others may have closed at once.
@@ -99,7 +99,7 @@ impl EventLoop {
             publish: Publication { stale: true, last: None, gap: PUBLISH.0 },
             listening: Listening::new(listeners, Instant::now()),
             bootstrap: (Instant::now(), BOOTSTRAP.0),
-            neighbours: Neighbours::default(),
+            neighbours: Neighbours::new(Instant::now()),
             ports: Ports::default(),
             met: HashSet::new(),
             relays: Relays::new(config.behind_nat, config.limits.redial.1),
@@ -210,9 +210,9 @@ impl EventLoop {
                 self.swarm.close_connection(connection);
             }
             SwarmEvent::Behaviour(BehaviourEvent::Punch(event)) => self.on_punched(&event),
-            SwarmEvent::Behaviour(BehaviourEvent::Circuits(event)) => Self::on_place(&event),
-            SwarmEvent::Behaviour(BehaviourEvent::Neighbours(event)) => self.on_neighbours(event),
-            SwarmEvent::Behaviour(BehaviourEvent::Router(event)) => Self::on_router(&event),
+            SwarmEvent::Behaviour(BehaviourEvent::Circuits(event)) => self.on_place(&event),
+            SwarmEvent::Behaviour(BehaviourEvent::Local(found)) => self.on_found(found),
+            SwarmEvent::Behaviour(BehaviourEvent::Router(event)) => self.on_router(&event),
             SwarmEvent::ConnectionEstablished { peer_id, connection_id, endpoint, .. } => match address_of(&peer_id) {
                 Ok(address) => self.on_connected((address, peer_id), connection_id, &endpoint),
                 Err(e) => {
@@ -282,6 +282,7 @@ impl EventLoop {
     fn on_disconnected(&mut self, address: Address, peer: PeerId, was_held: bool) {
         tracing::debug!(%address, "disconnected");
         self.relays.gone(peer);
+        self.neighbours.disconnected(peer, Instant::now());
         self.dials.disconnected(address);
         if was_held {
             let step = self.dials.dial_failed(address, &"the relay's connection has ended", Instant::now());
@@ -338,6 +339,7 @@ impl EventLoop {
         self.gossip.on_tick(at);
         self.dials.on_tick(at);
         self.keep_reachable(at);
+        self.dial_neighbours(at);
         self.tell_addresses();
         let due = self.publish.last.is_none_or(|last| at - last >= self.publish.gap);
         let old = self.publish.last.is_some_and(|last| at - last >= PUBLISH.1);
