@@ -15,6 +15,8 @@ use crate::directory::MAX_ADDRESSES;
 
 /// How many at once: one may go.
 const RELAYS: usize = 2;
+/// How long a router is waited for that may let others in: a relay keeps a place until we are disconnected from it.
+const ROUTER: Duration = Duration::from_secs(5);
 /// Most addresses through relays that are told or remembered of a node.
 const MAX_CIRCUITS: usize = 4;
 
@@ -27,6 +29,8 @@ pub(crate) struct Relays {
     is_translated: bool,
     /// What translates it lets others in.
     is_open: bool,
+    /// Until when it is waited for that.
+    opens: Option<Instant>,
     /// Where we dialled who is connected.
     dialled: HashMap<PeerId, Multiaddr>,
     /// Who carries connections.
@@ -50,7 +54,12 @@ impl Relays {
     /// `redial`.
     pub(crate) fn new(is_hidden: bool, redial: Duration) -> Self {
         let (dialled, willing, places, again) = Default::default();
-        Self { is_hidden, is_translated: false, is_open: false, dialled, willing, places, again, redial }
+        Self { is_hidden, is_translated: false, is_open: false, opens: None, dialled, willing, places, again, redial }
+    }
+
+    /// The router is being asked to let others in.
+    pub(crate) fn wait_for_router(&mut self, now: Instant) {
+        self.opens = Some(now + ROUTER);
     }
 
     /// A peer sees us under an address that we do not listen on.
@@ -65,6 +74,11 @@ impl Relays {
 
     const fn is_needed(&self) -> bool {
         self.is_hidden || self.is_translated && !self.is_open
+    }
+
+    /// Whether it may still turn out that none is needed.
+    fn may_open(&self, now: Instant) -> bool {
+        !self.is_hidden && self.opens.is_some_and(|until| now < until)
     }
 
     /// We dialled a peer at this address.
@@ -90,7 +104,7 @@ impl Relays {
     /// Where to ask for a place, if we need another and know a relay.
     pub(crate) fn due(&mut self, now: Instant) -> Option<(PeerId, Multiaddr)> {
         self.again.retain(|_, again| now < *again);
-        if !self.is_needed() || self.places.len() >= RELAYS {
+        if !self.is_needed() || self.may_open(now) || self.places.len() >= RELAYS {
             return None;
         }
         let free =
@@ -220,8 +234,19 @@ mod tests {
 
         let mut hidden = Relays::new(true, AGAIN);
         known(&mut hidden, peers[0]);
+        hidden.wait_for_router(now);
         hidden.opened(true);
         assert!(hidden.due(now).is_some(), "its owner says that nobody gets in");
+    }
+
+    #[test]
+    fn a_router_is_waited_for_but_not_for_long() {
+        let (mut relays, now) = (Relays::new(false, AGAIN), Instant::now());
+        known(&mut relays, PeerId::random());
+        relays.translated();
+        relays.wait_for_router(now);
+        assert_eq!(relays.due(now), None);
+        assert!(relays.due(now + ROUTER).is_some());
     }
 
     #[test]

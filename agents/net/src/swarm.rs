@@ -93,6 +93,10 @@ impl EventLoop {
         (gate, metrics): (Arc<SharedGate>, Arc<Metrics>),
         commands: mpsc::Receiver<Command>,
     ) -> Self {
+        let mut relays = Relays::new(config.behind_nat, config.limits.redial.1);
+        if config.upnp {
+            relays.wait_for_router(Instant::now());
+        }
         Self {
             dials: Dials::new(&config.limits),
             gossip: Gossip::new(&config.limits),
@@ -102,7 +106,7 @@ impl EventLoop {
             neighbours: Neighbours::new(Instant::now()),
             ports: Ports::default(),
             met: HashSet::new(),
-            relays: Relays::new(config.behind_nat, config.limits.redial.1),
+            relays,
             circuits: Circuits::new(config.limits.punch, config.limits.idle),
             swarm,
             identity,
