@@ -18,8 +18,8 @@ pub struct NetConfig {
     /// of ours. Without this, relays are told of beside our addresses where peers see us under one that we do not
     /// listen on, and there is none in [`Self::external`].
     pub behind_nat: bool,
-    /// Look for peers in the local network (mDNS), and be found there, at the IPv4 addresses of it that are listened on.
-    /// Whoever is in it can have us dial addresses, eight a second at most.
+    /// Look for peers in the local network (mDNS), and be found there, at the IPv4 addresses of it that are listened
+    /// on. Whoever is in it can have us dial addresses, eight a second at most.
     pub mdns: bool,
     /// Ask the router to let others in at the ports that are listened on (UPnP), every ten minutes, until the node ends
     /// and up to an hour beyond. While it does, no places at relays are taken, unless [`Self::behind_nat`].

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::identity::address_of;
 use crate::mdns::told;
 
-/// Peers of the local network to be connected to: others are found through those.
+/// Hosts of the local network to be connected to, and peers to be dialled at once: others are found through those.
 const NEIGHBOURS: usize = 8;
 /// Addresses that are remembered, and how many of them may be of one host.
 const REMEMBERED: usize = 128;
@@ -105,7 +105,8 @@ impl Neighbours {
         self.forget(now);
         let (here, mut away): (Vec<_>, Vec<_>) =
             self.known.iter_mut().partition(|(_, known)| is_connected(&known.peer));
-        let here: HashSet<_> = here.into_iter().map(|(_, known)| known.peer).collect();
+        // One host counts once, lest it name all that we are connected to.
+        let here: HashSet<_> = here.into_iter().map(|(address, _)| told(address)).collect();
         away.sort_by_key(|(_, known)| known.dialled);
         let mut asked = HashSet::new();
         let each_once = away.into_iter().filter(|(_, known)| asked.insert(known.peer));
@@ -191,6 +192,14 @@ mod tests {
         let others = |other: &PeerId| *other != peer(1) && connected.contains(other);
         assert!(neighbours.due(later, others).is_empty(), "not at once");
         assert_eq!(neighbours.due(later + ROUND.0, others).len(), 1);
+    }
+
+    #[test]
+    fn a_host_that_names_all_whom_we_are_connected_to_does_not_keep_us_from_others() {
+        let now = Instant::now();
+        let mut neighbours = crowd(20..=20, now);
+        (1..=16).for_each(|n| neighbours.found(peer(n), vec![at(1, n)], now));
+        assert_eq!(round(&mut neighbours, |other| *other != peer(20)).0, [at(20, 1)]);
     }
 
     #[test]
