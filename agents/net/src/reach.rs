@@ -105,6 +105,15 @@ impl EventLoop {
         }
     }
 
+    /// Others reach us at an address, or not any more: peers are told, who tell others in the DHT. What we listen on,
+    /// among it places at relays, libp2p tells by itself.
+    pub(crate) fn tell_peers(&mut self, address: &Multiaddr) {
+        if !is_circuit(address) {
+            let peers: Vec<_> = self.swarm.connected_peers().copied().collect();
+            self.swarm.behaviour_mut().identify.push(peers);
+        }
+    }
+
     /// A relay has a place for us.
     pub(crate) fn on_place(&mut self, event: &relay::client::Event) {
         if let relay::client::Event::ReservationReqAccepted { relay_peer_id, renewal: false, .. } = event {

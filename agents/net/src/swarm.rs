@@ -252,8 +252,9 @@ impl EventLoop {
             }
             SwarmEvent::ExpiredListenAddr { .. } => self.publish.stale = true,
             // Among them places at relays. Until others are told, nobody new reaches us.
-            SwarmEvent::ExternalAddrConfirmed { .. } | SwarmEvent::ExternalAddrExpired { .. } => {
+            SwarmEvent::ExternalAddrConfirmed { address } | SwarmEvent::ExternalAddrExpired { address } => {
                 (self.publish.stale, self.publish.gap) = (true, PUBLISH.0);
+                self.tell_peers(&address);
             }
             SwarmEvent::ListenerClosed { addresses, reason, listener_id } => {
                 if !self.is_place(listener_id, &reason)
