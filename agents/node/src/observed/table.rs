@@ -17,6 +17,8 @@ const OF_WORKER: usize = 8;
 const TELLS: u64 = 14 * 86_400;
 /// Seconds by which others' clocks may be ahead.
 const AHEAD: u64 = 600;
+/// Least seconds between two statements about one job: each costs a look at a signature.
+const BETWEEN: u64 = 60;
 
 /// A statement, and what was paid for what it says.
 #[derive(Clone, PartialEq, Debug)]
@@ -54,7 +56,7 @@ impl Observed {
         }
         // What was known before anybody's signature was looked at costs little.
         let payment = self.payments.of(signed.job(), signed.worker()).ok_or(Unfounded::Unpaid)?;
-        let is_known = |known: &SignedSpeed| known.job() == signed.job() && known.at() >= signed.at();
+        let is_known = |known: &SignedSpeed| known.job() == signed.job() && known.at().saturating_add(BETWEEN) > signed.at();
         if self.known().get(&signed.worker()).is_some_and(|known| known.iter().any(is_known)) {
             return Err(Unfounded::NoRoom);
         }
