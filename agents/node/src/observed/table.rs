@@ -56,7 +56,8 @@ impl Observed {
         }
         // What was known before anybody's signature was looked at costs little.
         let payment = self.payments.of(signed.job(), signed.worker()).ok_or(Unfounded::Unpaid)?;
-        let is_known = |known: &SignedSpeed| known.job() == signed.job() && known.at().saturating_add(BETWEEN) > signed.at();
+        let is_known =
+            |known: &SignedSpeed| known.job() == signed.job() && known.at().saturating_add(BETWEEN) > signed.at();
         if self.known().get(&signed.worker()).is_some_and(|known| known.iter().any(is_known)) {
             return Err(Unfounded::NoRoom);
         }
