@@ -140,7 +140,8 @@ impl Gate for Roster {
     /// Users say how fast workers were while one of their jobs is open: its escrow is theirs to lose.
     fn may_publish(&self, peer: Address, topic: &str) -> Option<bool> {
         let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
-        let hires = || inner.jobs.values().any(|members| members.user == peer && !members.workers.is_empty());
+        let is_open = |job: &JobId, members: &Members| !members.workers.is_empty() && !inner.settled.contains(job);
+        let hires = || inner.jobs.iter().any(|(job, members)| members.user == peer && is_open(job, members));
         (!inner.bonded.is_empty()).then(|| inner.has_stake(peer) || (topic == SPEEDS && hires()))
     }
 
@@ -217,6 +218,10 @@ mod tests {
         assert_eq!((speaks(&roster)[0], roster.may_publish(USER, "another")), (Some(true), Some(false)));
         settle(&roster, 1);
         assert_eq!(speaks(&roster)[0], Some(false));
+        accept(&roster, 2, &[OWN]);
+        assert_eq!(speaks(&roster)[0], Some(true));
+        settle(&roster, 2);
+        assert_eq!(speaks(&roster)[0], Some(false), "of ours it is remembered");
     }
 
     #[test]

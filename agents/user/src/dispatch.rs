@@ -34,7 +34,7 @@ impl Dispatch {
         self.roster.apply(&at.event);
         self.workers.apply(&at.event);
         self.keeping.apply(&at.event).await;
-        self.heard.apply(&at.event);
+        self.heard.apply(&at);
         self.telling.apply(at);
     }
 

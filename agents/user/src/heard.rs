@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tensorlink_node::observed::{Observed, Payments, SignedSpeed, Told, ask};
-use tensorlink_node::ports::Event;
+use tensorlink_node::ports::EventAt;
 use tensorlink_node::ports::chain::Role;
 use tensorlink_node::speed::MOST_MULTIPLY_ADDS;
 use tensorlink_node::wire::gossip::{MOST_SPEEDS, SPEEDS};
@@ -25,6 +25,8 @@ const HOUR: f64 = 3_600.0;
 /// lost.
 const ASK: u64 = 60;
 const REPEAT: u64 = 600;
+/// Statements that wait for the chain to tell that they are paid for.
+const WAITING: usize = 4_096;
 
 /// What others say, and what is said to them.
 pub(crate) struct Heard {
@@ -32,6 +34,8 @@ pub(crate) struct Heard {
     roster: Arc<Roster>,
     payments: Arc<Payments>,
     observed: Arc<Observed>,
+    /// What was said and is not known to be paid for, as events of the chain may still be to come.
+    waiting: Mutex<Vec<SignedSpeed>>,
     /// When others were asked about a worker.
     asked: Mutex<HashMap<Address, u64>>,
     /// When it was said of a worker in a job how fast it was; and when that was seen.
@@ -43,12 +47,13 @@ impl Heard {
     pub(crate) fn new(ports: Ports, roster: Arc<Roster>) -> Self {
         let payments = Arc::new(Payments::default());
         let observed = Arc::new(Observed::new(ports.chain.deployment().clone(), payments.clone()));
-        Self { ports, roster, payments, observed, asked: Mutex::default(), said: Mutex::default() }
+        let (waiting, asked, said) = Default::default();
+        Self { ports, roster, payments, observed, waiting, asked, said }
     }
 
     /// Takes in an event.
-    pub(crate) fn apply(&self, event: &Event) {
-        self.payments.apply(event);
+    pub(crate) fn apply(&self, at: &EventAt) {
+        self.payments.apply(&at.event, at.timestamp);
     }
 
     /// Forgets payments: all events are told anew.
@@ -64,16 +69,25 @@ impl Heard {
         }
     }
 
-    /// Takes in what can be; how many that were.
-    async fn take(&self, statements: Vec<SignedSpeed>) -> usize {
+    /// Takes in what can be, and what has waited; how many that were.
+    async fn take(&self, mut statements: Vec<SignedSpeed>) -> usize {
+        let waiting = || self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        statements.append(&mut waiting());
         let (observed, now) = (self.observed.clone(), self.ports.clock.now());
-        blocking(move || observed.take_all(statements, now)).await.0
+        let (taken, mut unpaid) = blocking(move || observed.take_all(statements, now)).await;
+        unpaid.truncate(WAITING);
+        *waiting() = unpaid;
+        taken
     }
 
     /// Asks validators what they have heard of workers, if they were not asked lately.
     pub(crate) async fn ask(&self, candidates: &[Candidate]) {
         let (own, now) = (self.ports.identity.address(), self.ports.clock.now());
-        let workers: Vec<Address> = {
+        let mut validators = self.roster.staked(Role::Validator);
+        validators.retain(|validator| *validator != own);
+        let workers: Vec<Address> = if validators.is_empty() {
+            Vec::new()
+        } else {
             let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
             asked.retain(|_, at| now.saturating_sub(*at) < ASK);
             let fresh = candidates.iter().map(|candidate| candidate.address);
@@ -81,9 +95,9 @@ impl Heard {
             asked.extend(fresh.iter().map(|worker| (*worker, now)));
             fresh
         };
-        let mut validators = self.roster.staked(Role::Validator);
-        validators.retain(|validator| *validator != own);
-        if !workers.is_empty() {
+        if workers.is_empty() {
+            self.take(Vec::new()).await;
+        } else {
             let told = ask(self.ports.net.as_ref(), &validators, &workers).await;
             let (said, taken) = (told.len(), self.take(told).await);
             tracing::debug!(validators = validators.len(), said, taken, "what others say of workers");
@@ -144,7 +158,7 @@ fn weighed(candidate: &Candidate, told: &[Told], now: u64) -> Vec<Observation> {
         Some(Observation {
             share: as_good(told.signed.multiply_adds() as f64 / says),
             paid: WEIGHT * paid(told) / (all + hour),
-            age: now.saturating_sub(told.signed.at()) as f64,
+            age: now.saturating_sub(told.at) as f64,
         })
     };
     told.iter().filter_map(observation).collect()

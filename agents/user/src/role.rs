@@ -36,6 +36,9 @@ use crate::speeds::{Speed, Speeds};
 use crate::told::Telling;
 use crate::workers::Workers;
 
+/// Seconds for which what was seen of a worker here is all that counts, whatever others say.
+const FRESH: f64 = 7.0 * 86_400.0;
+
 /// A user's node.
 pub struct User {
     /// Its world.
@@ -86,7 +89,14 @@ impl User {
         });
         let (answering, end) = (keeping.clone().answer_all(requests), shutdown.clone());
         tokio::spawn(async move { end.run_until_cancelled(answering).await });
-        let mut dispatch = Dispatch { ports, roster, workers: workers.clone(), keeping, heard: heard.clone(), telling };
+        let (hearing, end) = (heard.clone(), shutdown.clone());
+        let hearing = async move {
+            while let Some((_, message)) = speeds.recv().await {
+                hearing.hear(&message).await;
+            }
+        };
+        tokio::spawn(async move { end.run_until_cancelled(hearing).await });
+        let mut dispatch = Dispatch { ports, roster, workers: workers.clone(), keeping, heard, telling };
         tokio::spawn(async move {
             loop {
                 tokio::select! {
@@ -107,7 +117,6 @@ impl User {
                         workers.note(peer);
                         reports.hear(peer, &bytes);
                     }
-                    Some((_, bytes)) = speeds.recv() => heard.hear(&bytes).await,
                 }
             }
         });
@@ -179,13 +188,15 @@ impl User {
         self.reaches.of(self.ports.net.as_ref(), &workers, measured).await
     }
 
-    /// What was seen of each worker's speed in jobs of this user, and what others say of it who paid it in `token`,
+    /// What was seen of each worker's speed in jobs of this user, or else what others say of it who paid it in `token`,
     /// against what it says.
     pub async fn observed(&self, candidates: &[Candidate], token: Address) -> Vec<Vec<Observation>> {
         self.heard.ask(candidates).await;
         let seen = self.speeds.of(candidates, self.ports.clock.now());
         let told = self.heard.of(candidates, token);
-        seen.into_iter().zip(told).map(|(seen, told)| [seen, told].concat()).collect()
+        let is_fresh = |seen: &[Observation]| seen.iter().any(|observation| observation.age < FRESH);
+        let both = |(seen, told): (Vec<_>, Vec<_>)| if is_fresh(&seen) { seen } else { [seen, told].concat() };
+        seen.into_iter().zip(told).map(both).collect()
     }
 
     /// Tells others how fast workers were in jobs of this user that it has paid them in.

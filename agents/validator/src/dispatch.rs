@@ -47,7 +47,7 @@ impl<E: Engine + Send + 'static> Dispatch<E> {
     /// Tells everybody of an event; what is to be done about it comes back.
     pub(crate) fn take_in(&mut self, at: EventAt) -> Result<Vec<Task>, SignatureError> {
         self.roster.apply(&at.event);
-        self.payments.apply(&at.event);
+        self.payments.apply(&at.event, at.timestamp);
         self.auditor.apply(&at);
         self.auditor.answers.apply(&at.event);
         self.jobs.apply(&at.event);

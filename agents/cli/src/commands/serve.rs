@@ -92,8 +92,8 @@ pub struct ServeArgs {
     #[arg(long, env = "TENSORLINK_FAILOVER", requires = "job", value_name = "SECONDS")]
     pub failover: Option<u64>,
     /// With --job, if it was hired by latency or throughput: seconds between two looks for other workers. If they would
-    /// be half as fast again, by what they say and were seen to do, at two looks in a row, they take over in another
-    /// job; once in six looks at most [default: 600]. 0: never.
+    /// be half as fast again, by what they say and were seen to do, and no dearer, at two looks in a row, they take
+    /// over in another job; once in six looks at most [default: 600]. 0: never.
     #[arg(long, env = "TENSORLINK_REBALANCE", requires = "job", value_name = "SECONDS")]
     pub rebalance: Option<u64>,
     /// With --job: lanes of each stage that compute every text, and must agree; as many as there are replicas at most

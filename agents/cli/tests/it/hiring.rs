@@ -203,6 +203,12 @@ async fn others_are_faster_where_the_work_would_be_placed_on_them_now() {
     let busy = [says(1, 0), says(4, 10), says(4, 10)];
     assert_eq!(found(busy, Aim::Latency, &serving).await.unwrap().without, [worker(0)]);
 
-    assert_eq!(found(slow.clone(), Aim::Price, &serving).await, None, "nobody asked for speed");
-    assert_eq!(found(slow, Aim::Latency, &[worker(0), worker(3)]).await, None, "one has said nothing");
+    // Twice as much is asked for the one stage, and for the other as before.
+    let mut dear = slow.clone();
+    dear[2].prices.sno = 2;
+    assert_eq!(found(dear, Aim::Latency, &serving).await.unwrap().dearer, 1.5);
+    assert_eq!(found(slow.clone(), Aim::Latency, &serving).await.unwrap().dearer, 1.0);
+
+    assert_eq!(found(slow.clone(), Aim::Latency, &[worker(0), worker(3)]).await, None, "one has said nothing");
+    assert_eq!(found(slow, Aim::Latency, &serving[..1]).await, None, "a lane has nobody");
 }

@@ -19,13 +19,16 @@ pub struct Payment {
     pub token: Address,
     /// Wei of it.
     pub amount: U256,
+    /// When it was paid last, by the chain's time, seconds.
+    pub at: u64,
 }
 
 #[derive(Debug)]
 struct Job {
     user: Address,
     token: Address,
-    paid: HashMap<Address, U256>,
+    /// Wei, and when the last of them was paid.
+    paid: HashMap<Address, (U256, u64)>,
 }
 
 /// What workers were paid in jobs, folded from confirmed events.
@@ -33,8 +36,8 @@ struct Job {
 pub struct Payments(Mutex<BTreeMap<JobId, Job>>);
 
 impl Payments {
-    /// Takes in a confirmed event.
-    pub fn apply(&self, event: &Event) {
+    /// Takes in a confirmed event of a time, seconds.
+    pub fn apply(&self, event: &Event, time: u64) {
         match event {
             Event::JobPosted { job, user, terms, .. } => {
                 let mut jobs = self.jobs();
@@ -43,10 +46,10 @@ impl Payments {
                     jobs.pop_first();
                 }
             }
-            Event::Paid { lane, worker, amount, .. } => {
+            Event::Paid { lane, worker, amount, .. } if !amount.is_zero() => {
                 if let Some(job) = self.jobs().get_mut(&lane.job) {
-                    let paid = job.paid.entry(*worker).or_default();
-                    *paid = paid.saturating_add(*amount);
+                    let (paid, last) = job.paid.entry(*worker).or_default();
+                    (*paid, *last) = (paid.saturating_add(*amount), time);
                 }
             }
             _ => {}
@@ -62,8 +65,8 @@ impl Payments {
     pub fn of(&self, job: JobId, worker: Address) -> Option<Payment> {
         let jobs = self.jobs();
         let Job { user, token, paid } = jobs.get(&job)?;
-        let amount = paid.get(&worker).copied().filter(|amount| !amount.is_zero())?;
-        Some(Payment { user: *user, token: *token, amount })
+        let (amount, at) = paid.get(&worker).copied()?;
+        Some(Payment { user: *user, token: *token, amount, at })
     }
 
     fn jobs(&self) -> MutexGuard<'_, BTreeMap<JobId, Job>> {
@@ -93,10 +96,10 @@ mod tests {
     #[test]
     fn payments_of_all_lanes_add_up_and_are_of_the_job_s_user() {
         let payments = Payments::default();
-        [posted(1), posted(2), paid(1, 0, 3), paid(1, 1, 4), paid(2, 0, 0), paid(3, 0, 5)]
-            .iter()
-            .for_each(|event| payments.apply(event));
-        let payment = Payment { user: Address::repeat_byte(9), token: Address::repeat_byte(7), amount: U256::from(7) };
+        let events = [posted(1), posted(2), paid(1, 0, 3), paid(1, 1, 4), paid(1, 1, 0), paid(2, 0, 0), paid(3, 0, 5)];
+        (0..).zip(&events).for_each(|(time, event)| payments.apply(event, time));
+        let (user, token) = (Address::repeat_byte(9), Address::repeat_byte(7));
+        let payment = Payment { user, token, amount: U256::from(7), at: 3 };
         assert_eq!(payments.of(JobId(1), WORKER), Some(payment));
         assert_eq!(payments.of(JobId(1), Address::ZERO), None, "another");
         assert_eq!([2, 3].map(|job| payments.of(JobId(job), WORKER)), [None; 2], "nothing; of a job that is not known");
@@ -108,8 +111,8 @@ mod tests {
     fn the_oldest_jobs_are_forgotten() {
         let payments = Payments::default();
         for job in 0..=JOBS as u64 {
-            payments.apply(&posted(job));
-            payments.apply(&paid(job, 0, 1));
+            payments.apply(&posted(job), job);
+            payments.apply(&paid(job, 0, 1), job);
         }
         assert_eq!([0, 1].map(|job| payments.of(JobId(job), WORKER).is_some()), [false, true]);
         assert_eq!(payments.jobs().len(), JOBS);

@@ -27,6 +27,8 @@ pub struct Told {
     pub signed: SignedSpeed,
     /// What the worker was paid in that job by now.
     pub payment: Payment,
+    /// When that was, seconds since 1970: whoever pays no more cannot say the same again as if it were new.
+    pub at: u64,
 }
 
 /// Statements about workers, each by a user that paid the worker.
@@ -51,11 +53,14 @@ impl Observed {
         if !signed.is_possible() {
             return Err(Unfounded::Impossible);
         }
-        if !is_timely(&signed, now) {
+        if !is_timely(signed.at(), now) {
             return Err(Unfounded::Untimely);
         }
         // What was known before anybody's signature was looked at costs little.
         let payment = self.payments.of(signed.job(), signed.worker()).ok_or(Unfounded::Unpaid)?;
+        if !is_timely(payment.at, now) {
+            return Err(Unfounded::Untimely);
+        }
         let is_known =
             |known: &SignedSpeed| known.job() == signed.job() && known.at().saturating_add(BETWEEN) > signed.at();
         if self.known().get(&signed.worker()).is_some_and(|known| known.iter().any(is_known)) {
@@ -82,14 +87,14 @@ impl Observed {
     fn put(&self, signed: SignedSpeed, payment: &Payment, now: u64) -> Result<(), Unfounded> {
         let mut known = self.known();
         if known.len() >= WORKERS && !known.contains_key(&signed.worker()) {
-            known.values_mut().for_each(|of_worker| of_worker.retain(|known| is_timely(known, now)));
+            known.values_mut().for_each(|of_worker| of_worker.retain(|known| is_timely(known.at(), now)));
             known.retain(|_, of_worker| !of_worker.is_empty());
             if known.len() >= WORKERS {
                 return Err(Unfounded::NoRoom);
             }
         }
         let of_worker = known.entry(signed.worker()).or_default();
-        of_worker.retain(|known| known.job() != signed.job() && is_timely(known, now));
+        of_worker.retain(|known| known.job() != signed.job() && is_timely(known.at(), now));
         let paid = |known: &SignedSpeed| self.payments.of(known.job(), known.worker());
         // Whatever is not paid for any more has to go first.
         let amount = |known: &SignedSpeed| match paid(known) {
@@ -112,7 +117,8 @@ impl Observed {
         let known = self.known().get(&worker).cloned().unwrap_or_default();
         let told = |signed: SignedSpeed| {
             let payment = self.payments.of(signed.job(), worker)?;
-            is_timely(&signed, now).then_some(Told { signed, payment })
+            let at = signed.at().min(payment.at);
+            is_timely(at, now).then_some(Told { signed, payment, at })
         };
         known.into_iter().filter_map(told).collect()
     }
@@ -127,6 +133,6 @@ impl Observed {
     }
 }
 
-fn is_timely(signed: &SignedSpeed, now: u64) -> bool {
-    signed.at() <= now.saturating_add(AHEAD) && now.saturating_sub(signed.at()) <= TELLS
+fn is_timely(at: u64, now: u64) -> bool {
+    at <= now.saturating_add(AHEAD) && now.saturating_sub(at) <= TELLS
 }

@@ -43,7 +43,7 @@ fn paid(user: u8, job: u64, worker: Address, amount: u64, token: Address) -> [Ev
 
 fn observed(events: impl IntoIterator<Item = Event>) -> Observed {
     let payments = Arc::new(Payments::default());
-    events.into_iter().for_each(|event| payments.apply(&event));
+    events.into_iter().for_each(|event| payments.apply(&event, NOW));
     Observed::new(deployment(), payments)
 }
 
@@ -73,6 +73,22 @@ fn only_who_paid_a_worker_says_how_fast_it_was() {
     observed.take(said(USER, 1, WORKER, 7, NOW + 60), NOW).unwrap();
     assert_eq!(speeds(&observed, WORKER, NOW), [7], "the newest of a job");
     assert!(observed.of(WORKER, NOW + 15 * DAY).is_empty(), "it says nothing any more");
+}
+
+#[test]
+fn what_was_paid_long_ago_is_not_said_again_as_if_it_were_new() {
+    let payments = Arc::new(Payments::default());
+    let events = paid(USER, 1, WORKER, 5, SNO);
+    events.iter().for_each(|event| payments.apply(event, NOW));
+    let observed = Observed::new(deployment(), payments.clone());
+    let later = NOW + 10 * DAY;
+    observed.take(said(USER, 1, WORKER, 9, later), later).unwrap();
+    assert_eq!(observed.of(WORKER, later)[0].at, NOW);
+    let late = NOW + 15 * DAY;
+    assert!(observed.of(WORKER, late).is_empty());
+    assert_eq!(observed.take(said(USER, 1, WORKER, 9, late), late), Err(Unfounded::Untimely));
+    payments.apply(&events[1], late);
+    assert_eq!(observed.take(said(USER, 1, WORKER, 9, late), late), Ok(()), "it has paid again");
 }
 
 #[test]

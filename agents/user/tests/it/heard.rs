@@ -144,6 +144,20 @@ async fn validators_are_asked_for_what_they_have_heard_and_believed_no_more_than
 }
 
 #[tokio::test]
+async fn what_is_heard_before_the_chain_tells_who_paid_counts_afterwards() {
+    let world = World::new().await;
+    let net = MemoryNet { own: identity(21).address(), hub: world.hub.clone() };
+    net.publish(SPEEDS, encode("speeds", &vec![says(21, WORKER, 0.4)]).unwrap()).await.unwrap();
+    // What is said next is heard after it.
+    world.hears(22, (0, SNO), 0.1).await;
+    assert_eq!(world.believed().await, 1.0);
+    world.tell(paid(identity(21).address(), 21, &[(WORKER, 100 * HOUR)], SNO)).await;
+    let validator = Event::Staked { account: identity(7).address(), role: Role::Validator, amount: U256::from(10) };
+    world.tell(vec![validator]).await;
+    assert_eq!(world.believed().await, 0.4);
+}
+
+#[tokio::test]
 async fn a_user_says_how_fast_workers_were_that_it_paid_and_does_not_repeat_itself() {
     let world = World::that_saw(0.2).await;
     let said = || world.hub.published.lock().unwrap().split_off(0);

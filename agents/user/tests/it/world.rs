@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tensorlink_node::ports::Event;
+use tensorlink_node::ports::{Clock, Event, SystemClock};
 use tensorlink_types::{Address, U256};
 use tensorlink_user::User;
 use tokio_util::sync::CancellationToken;
@@ -25,6 +25,7 @@ impl World {
     pub(crate) async fn of(folder: tempfile::TempDir) -> Self {
         let (hub, chain) = (Arc::<Hub>::default(), MemoryChain::new(job_view(1, 2), &[], &[]));
         chain.with(|ledger| {
+            ledger.now = SystemClock.now();
             ledger.follows = true;
             ledger.told = Some(Vec::new());
         });

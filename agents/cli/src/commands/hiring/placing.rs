@@ -104,15 +104,12 @@ impl Hiring<'_> {
         }
     }
 
-    /// Places stages again on those that answer now, unless they go by their price. Where it cannot be done, nobody is
-    /// chosen, and [`Self::fit_programs`] may choose whoever has the memory.
+    /// Places stages again on those that answer now. Where it cannot be done, nobody is chosen, and
+    /// [`Self::fit_programs`] may choose whoever has the memory.
     ///
     /// # Errors
     /// When it cannot be done though a bandwidth is asked for, by which nobody else would choose.
     pub async fn place_again(&mut self, work: &Work) -> Result<()> {
-        if self.args.objective == Aim::Price {
-            return Ok(());
-        }
         match self.place_now(work, 1).await? {
             Err(refusal) if self.args.min_bandwidth.is_some() => Err(refusal.into()),
             Err(refusal) => {

@@ -5,12 +5,14 @@
 //! | here | the folder opened for its tokenizer, the job for its workers |
 //! | `succession` | workers are watched, and replaced when they are lost |
 //! | `successor` | the job that others are hired in |
+//! | `faster` | when others would be so much faster that they serve instead |
 //! | `judge` | who is right where workers differ |
 //! | `closed` | why a job was closed |
 //! | `formers` | jobs before are paid and settled |
 //! | `record` | what is written down of a serving job for that |
 
 mod closed;
+mod faster;
 mod formers;
 mod judge;
 mod record;
@@ -27,6 +29,7 @@ use tensorlink_gateway::backend::{Backend, Makes, Model};
 use tensorlink_gateway::local::Local;
 use tensorlink_gateway::remote::{Remote, Words};
 use tensorlink_net::Libp2pNet;
+use tensorlink_node::blocking;
 use tensorlink_node::ports::chain::JobState;
 use tensorlink_types::JobId;
 use tensorlink_user::User;
@@ -35,7 +38,7 @@ use tensorlink_user::serving::{Agreement, Boundaries, OpenError, Pipeline, Pipel
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::commands::hiring;
+use crate::commands::hiring::{self, Aim};
 use crate::config::Config;
 use crate::hf_tokenizer::HfTokenizer;
 use crate::node::Node;
@@ -157,7 +160,13 @@ async fn open(
     let note: ServingNote = hiring::read_note(&node, job)?;
     let plans = note.plans(ports.store.as_ref()).await?;
     let boundaries = Boundaries::new(&plans)?;
-    let asked = Work::of_plans(&note.name, &plans, view.steps_per_interval)?;
+    let asked = match &record {
+        Some(record) if record.hire.objective != Aim::Price => {
+            let (name, longest) = (note.name.clone(), view.steps_per_interval);
+            Some(blocking(move || Work::of_plans(&name, &plans, longest)).await?)
+        }
+        _ => None,
+    };
     let makes = match model.makes {
         Makes::Text => boundaries.chooses(),
         Makes::Vectors { .. } | Makes::Scores { .. } | Makes::Classes { .. } => {

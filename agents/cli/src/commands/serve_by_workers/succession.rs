@@ -14,9 +14,10 @@ use tensorlink_user::serving::{Agreement, Boundaries, Pipelines, ServingNote};
 use tokio_util::sync::CancellationToken;
 
 use super::closed::ended;
+use super::faster::{Looks, is_better};
 use super::formers::Formers;
 use super::record::{Record, runs};
-use crate::commands::hiring::{Faster, Hiring};
+use crate::commands::hiring::Hiring;
 use crate::config::Config;
 use crate::live::say;
 use crate::node::Node;
@@ -37,10 +38,8 @@ const SLOW: u64 = 30;
 const SPARE: u64 = 600;
 /// Least seconds between two looks for others where texts are answered meanwhile: others cost gas, and may be slower.
 const UNHURRIED: u64 = 3_600;
-/// How many times as fast others must be, in so many looks in a row, to serve in place of those that do.
-const FASTER: (f64, u32) = (1.5, 2);
-/// Looks for faster ones between two replacements of slower ones.
-const BETWEEN: u64 = 6;
+/// The longest look for faster workers: nobody looks after those that serve meanwhile.
+const LOOKING: Duration = Duration::from_secs(12);
 /// Jobs in a row that are posted and through which no text has gone.
 const FRUITLESS: u32 = 6;
 
@@ -56,8 +55,8 @@ pub(super) struct Current {
     pub(super) boundaries: Boundaries,
     /// How many lanes of each must agree.
     pub(super) agreement: Agreement,
-    /// What its stages ask of workers.
-    pub(super) asked: Work,
+    /// What its stages ask of workers, where those are not chosen by price.
+    pub(super) asked: Option<Work>,
 }
 
 /// What is to be done about a job.
@@ -123,11 +122,7 @@ pub(super) struct Succession<'a> {
     pub(super) last: (JobId, Option<u32>),
     /// From when on workers are replaced again though texts are answered.
     unhurried_from: u64,
-    /// Seconds between two looks for faster workers; none where nobody looks. When the next is; and looks in a row by
-    /// which others would be faster.
-    rebalance: Option<u64>,
-    next_look: u64,
-    outrun: u32,
+    looks: Looks,
     pub(super) shutdown: CancellationToken,
 }
 
@@ -153,9 +148,7 @@ pub(super) async fn keep(
         fruitless: 0,
         last: (JobId(0), None),
         unhurried_from: 0,
-        rebalance: rebalance.map(|between| between.as_secs()),
-        next_look: when::now().saturating_add(rebalance.map_or(0, |between| between.as_secs())),
-        outrun: 0,
+        looks: Looks::every(rebalance),
         shutdown: shutdown.clone(),
     };
     tokio::join!(succession.run(), remember(&user, pipelines, &shutdown));
@@ -198,7 +191,7 @@ impl Succession<'_> {
             let now = when::now();
             let mut sight = self.look(now);
             if matches!(sight, Sight::Whole) {
-                sight = self.look_for_faster(now).await;
+                sight = self.outrun(now).await.map_or(Sight::Whole, |outrun| Sight::Lost(Why::Outrun, outrun));
             }
             let last = self.last_text();
             if matches!(sight, Sight::Whole) && last.1.is_some() && last != self.last {
@@ -228,17 +221,23 @@ impl Succession<'_> {
             let (now, job) = (when::now(), self.current.view.id);
             self.hearing.awake(now);
             if why.serves() {
-                self.unhurried_from = now.saturating_add(self.pause_after(why));
+                let pause = if why == Why::Outrun { self.looks.pause(went_on.is_ok(), now) } else { UNHURRIED };
+                if why != Why::Outrun {
+                    self.unhurried_from = now.saturating_add(UNHURRIED);
+                }
+                match went_on {
+                    Err(_) if shutdown.is_cancelled() => break,
+                    Err(error) => {
+                        say!("job {job} goes on with the workers that it has: {error:#}; again in {pause} s");
+                    }
+                    Ok(()) => {}
+                }
+                continue;
             }
             after = now.saturating_add(pause);
             match went_on {
                 Ok(()) => {}
                 Err(_) if shutdown.is_cancelled() => break,
-                Err(error) if why.serves() => {
-                    let pause = self.pause_after(why);
-                    say!("job {job} goes on with the workers that it has: {error:#}; again in {pause} s");
-                    continue;
-                }
                 Err(error) if self.fruitless >= FRUITLESS => {
                     say!("nobody serves in place of the workers of job {job}, and no other job is posted: {error:#}");
                 }
@@ -289,41 +288,28 @@ impl Succession<'_> {
         if spare.is_empty() { Sight::Whole } else { Sight::Lost(Why::Spare, spare) }
     }
 
-    /// Whether others would be much faster than those that serve, and have been for a while.
-    async fn look_for_faster(&mut self, now: u64) -> Sight {
-        let Some(between) = self.rebalance.filter(|_| self.borne.is_some()) else { return Sight::Whole };
-        if now < self.next_look.max(self.unhurried_from) {
-            return Sight::Whole;
+    /// The workers in whose place others would be much faster, and have been for a while.
+    async fn outrun(&mut self, now: u64) -> Option<Vec<Address>> {
+        let asked = self.current.asked.as_ref().filter(|_| self.borne.is_some())?;
+        // Where nothing is asked, nobody is too slow.
+        if self.last_text().1.is_none() || !self.looks.is_due(now) {
+            return None;
         }
-        self.next_look = now.saturating_add(between);
         let serving = self.pipelines.newest().workers();
-        let found = self.hiring.faster(&self.current.asked, &serving).await.unwrap_or_else(|error| {
-            tracing::debug!("faster workers are not looked for: {error:#}");
-            None
-        });
-        match found.filter(|found| found.times >= FASTER.0 && !found.without.is_empty()) {
-            Some(Faster { times, without }) => {
-                self.outrun = self.outrun.saturating_add(1);
-                tracing::info!(job = %self.current.view.id, looks = self.outrun, "others would be {times:.1} times as fast");
-                if self.outrun < FASTER.1 {
-                    return Sight::Whole;
-                }
-                self.outrun = 0;
-                Sight::Lost(Why::Outrun, without)
+        let looking = tokio::time::timeout(LOOKING, self.hiring.faster(asked, &serving));
+        let found = match self.shutdown.run_until_cancelled(looking).await {
+            Some(Ok(Ok(found))) => found,
+            Some(Ok(Err(error))) => {
+                tracing::debug!("faster workers are not looked for: {error:#}");
+                None
             }
-            None => {
-                self.outrun = 0;
-                Sight::Whole
-            }
-        }
-    }
-
-    /// Seconds for which nobody who serves is replaced after others were hired, or could not be.
-    fn pause_after(&self, why: Why) -> u64 {
-        match (why, self.rebalance) {
-            (Why::Outrun, Some(between)) => between.saturating_mul(BETWEEN),
-            _ => UNHURRIED,
-        }
+            Some(Err(_)) | None => None,
+        };
+        self.hearing.awake(when::now());
+        let is_enough = self.looks.found(found.as_ref());
+        let found = found.filter(is_better)?;
+        tracing::info!(job = %self.current.view.id, "others would be {:.1} times as fast", found.times);
+        is_enough.then_some(found.without)
     }
 
     /// Others serve in place of the workers that were `lost`: those of the job that was begun for that, or else of a
@@ -333,7 +319,7 @@ impl Succession<'_> {
             return Ok(());
         }
         // Where texts are answered, nothing is a reason to answer none until an escrow is back.
-        let next = self.hire(Some(lost).filter(|_| !why.serves())).await?;
+        let next = self.hire(Some(lost).filter(|_| !why.serves()), why == Why::Outrun).await?;
         self.hand_over(next).await
     }
 

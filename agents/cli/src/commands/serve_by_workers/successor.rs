@@ -11,6 +11,7 @@ use tensorlink_types::{Address, JobId, U256};
 use tensorlink_user::serving::Pipeline;
 
 use super::closed::ended;
+use super::faster::is_better;
 use super::record::{Record, runs};
 use super::succession::{Current, Succession};
 use crate::amount::Wei;
@@ -79,8 +80,9 @@ impl Succession<'_> {
     }
 
     /// Hires others in another job, for the tokens and the time that are left; where the account has too little for
-    /// them, once the escrow of this one is back, if it may be closed for workers that it has `lost`.
-    pub(super) async fn hire(&mut self, lost: Option<&[Address]>) -> Result<JobId> {
+    /// them, once the escrow of this one is back, if it may be closed for workers that it has `lost`. Where that is
+    /// only to be faster, nobody is hired who would not be.
+    pub(super) async fn hire(&mut self, lost: Option<&[Address]>, only_faster: bool) -> Result<JobId> {
         let shutdown = self.shutdown.clone();
         let chain = self.hiring.node.ports.chain.clone();
         let (job, longest) = (self.current.view.id, self.current.view.steps_per_interval);
@@ -88,6 +90,7 @@ impl Succession<'_> {
         let unused = all.saturating_sub(self.pipelines.newest().tokens());
         let share = self.current.record.deposit.saturating_mul(U256::from(unused)) / U256::from(all.max(1));
         let share = self.await_escrow(share, lost).await?;
+        let serving = self.pipelines.newest().workers();
         // Its deadline is earlier where it was closed.
         let until = self.current.view.started_at.saturating_add(self.current.view.duration);
         let left = until.saturating_sub(chain.head().await?.timestamp);
@@ -96,13 +99,28 @@ impl Succession<'_> {
         let (hiring, record) = (&mut self.hiring, &self.current.record);
         (hiring.duration, hiring.deposit) = (left, share);
         hiring.look_for(self.current.view.stages, self.config, &shutdown).await?;
-        hiring.place_again(&self.current.asked).await?;
+        if let Some(asked) = &self.current.asked {
+            hiring.place_again(asked).await?;
+            if only_faster {
+                let found = hiring.compared(asked, &serving).await?;
+                ensure!(
+                    found.as_ref().is_some_and(is_better),
+                    "others would not be much faster any more, or are dearer"
+                );
+            }
+        }
+        let placed: Vec<Address> = hiring.candidates.iter().map(|candidate| candidate.address).collect();
         hiring.fit_programs(&shutdown, record.stages.iter().map(|stage| stage.memory).collect()).await?;
         let prices = hiring.prices(|stage, per_gmac| {
             record.stages.get(stage).and_then(|stage| price_of_token(stage.work.into(), longest, per_gmac))
         })?;
         let covered = tokens(None, (share, &hiring.parameters), (&prices, longest));
         let units = covered.context("what is left of the escrow is too little")?.min(unused);
+        if only_faster {
+            let is_placed = placed.iter().eq(hiring.candidates.iter().map(|candidate| &candidate.address));
+            ensure!(is_placed && units == unused, "they have too little memory, or cost too much for what is left");
+            hiring.take_these_or_none();
+        }
         hiring.afford(&prices, units, longest)?;
         let work = Work {
             kind: JobKind::Serving,
@@ -114,7 +132,9 @@ impl Succession<'_> {
             continues: None,
         };
         ensure!(runs(&self.hiring.node, job).await? || self.is_given_up(), "it was closed meanwhile");
-        (self.fruitless, self.last) = (self.fruitless.saturating_add(1), self.last_text());
+        if lost.is_some() {
+            (self.fruitless, self.last) = (self.fruitless.saturating_add(1), self.last_text());
+        }
         let earlier = self.current.record.posting;
         self.write(|record| record.posting = Some(when::now()))?;
         let next = self.hiring.post(work, &self.current.note).await?;
