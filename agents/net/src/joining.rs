@@ -1,6 +1,9 @@
 //! How a node joins the others: by peers that it was told of or has met, and where its owner lets it, by those of the
 //! local network (mDNS) and a router that lets others in (UPnP).
 
+use std::collections::HashSet;
+
+use libp2p::PeerId;
 use tokio::time::Instant;
 
 use crate::identity::peer_in;
@@ -44,7 +47,10 @@ impl EventLoop {
 
     /// Dials peers of the local network while few of them are connected.
     pub(crate) fn dial_neighbours(&mut self, now: Instant) {
-        for address in self.neighbours.due(now, |peer| self.swarm.is_connected(peer)) {
+        // What leads to a neighbour through a relay is no reason not to dial it here.
+        let relayed: HashSet<PeerId> = self.circuits.peers().copied().collect();
+        let is_here = |peer: &PeerId| self.swarm.is_connected(peer) && !relayed.contains(peer);
+        for address in self.neighbours.due(now, is_here) {
             if let Err(e) = self.dial(Whom::At(address.clone())) {
                 tracing::debug!(%address, "of the local network: {e}");
             }
