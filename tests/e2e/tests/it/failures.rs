@@ -28,7 +28,7 @@ async fn a_worker_that_was_killed_takes_its_lane_up_again() {
     LONG.post(&mut network);
     network.await_claim_of_each(&LONG, LIMIT).await;
     network.cut_worker(1);
-    let killed = format!("replica 0, worker {}", worker_address(1));
+    let killed = format!("replica 0, worker {}, tier C", worker_address(1));
     let silent = format!("{killed}: SILENT, last heard of");
     for said in [silent.as_str(), "must make its claims by", "`tensorlink job cancel 1`", "- left"] {
         network.said("user", said, LIMIT).await;
